@@ -242,7 +242,11 @@ async def _spent_today(at: Stage, micros: int) -> None:
     }
 
     def take(tx: Any) -> None:
-        tx.execute("INSERT INTO spending VALUES (:agent, :day, :company, :micros, 0)", row)
+        tx.execute(
+            "INSERT INTO spending (agent_id, day, company_id, money_micros, tokens)"
+            " VALUES (:agent, :day, :company, :micros, 0)",
+            row,
+        )
 
     await at.app.gate.database.write(take)
 

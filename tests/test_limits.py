@@ -118,6 +118,7 @@ def test_a_new_company_has_limits_and_only_its_board_changes_them(company: Compa
         "agent_tokens_per_day": 20_000_000,
         "company_runs_per_hour": 300,
         "company_cents_per_day": 5_000,
+        "company_unpriced_tokens_per_day": 100_000_000,
     }
     now = set_limits(company, agentRunsPerHour=120, turnsPerRun="none")["limits"]
     assert (now["agent_runs_per_hour"], now["turns_per_run"]) == (120, None)
@@ -324,7 +325,7 @@ def test_what_a_claim_asks_and_who_is_ready_is_found_in_indexes(small: Company) 
         statements.NTH_RUN_FOR_PLACE: "ix_messages_company_id (company_id=? AND id>?)",
         statements.NTH_RUN_FOR_STRANGERS: "ix_messages_company_id (company_id=? AND id>?)",
         statements.TOKENS_OF_AGENT: "(agent_id=? AND day=?)",
-        statements.MONEY_OF_COMPANY: "ix_spending_company_id",
+        statements.COST_OF_COMPANY: "ix_spending_company_id",
         statements.QUIET_RUNS: "ix_runs_live",
         leases.READY: "uq_limits_reached_subject",
     }
@@ -550,15 +551,15 @@ def test_what_somebody_says_that_it_cost_is_believed(company: Company) -> None:
     send(company, company.board, f"agent:{other.id}")
     run = claim(company, other)
     end(company, run, "failed", tokens_in=50, exit_reason="crashed")
-    assert shown(company, run)["cost_usd"] == 0  # nobody here knows what a token costs
+    assert shown(company, run)["cost_usd"] is None  # nobody here knows what a token costs
     one_run(company, dev, tokens_in=100, cost_micros=1_000)
     send(company, company.board, f"agent:{dev.id}")
     run = claim(company, dev)
     end(company, run, "failed", tokens_in=50, cost_micros=7, exit_reason="budget")
     assert (shown(company, run)["cost_usd"], shown(company, run)["cost_estimated"]) == (7e-6, False)
-    # A run that ended well and costs nothing costs nothing.
+    # Of a run that ended well and says nothing, nobody knows it.
     run = one_run(company, dev, tokens_in=10)
-    assert shown(company, run)["cost_usd"] == 0
+    assert shown(company, run)["cost_usd"] is None
     # By the others with the same adapter, where the agent's own runs say nothing.
     send(company, company.board, f"agent:{other.id}")
     run = claim(company, other)

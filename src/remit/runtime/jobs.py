@@ -209,6 +209,7 @@ async def _execute(app: Instance, held: Held, folder: JobFolder, spent: Spent) -
         beside=lent.beside,
         known=Known((*lent.hidden, *([secret] if secret else ()))),
         secret=secret,
+        price=known.price,
         money_left=known.left.get("money"),
         tokens_left=known.left.get("tokens"),
         most_turns=known.limits["turns_per_run"],

@@ -18,9 +18,9 @@ from remit.adapters import faults
 from remit.adapters.codex import codex_wall
 from remit.adapters.codex.codex_wall import toml
 from remit.adapters.running import Child, RunContext, RunResult, Usage, start_program
-from remit.adapters.settings import Prices
 from remit.adapters.setup import skills
 from remit.adapters.setup.detect import path_with
+from remit.model.execution.cost import Price
 
 _KEY = "OPENAI_API_KEY"
 #: Note for models to which Codex does not list a server's tools, only its name.
@@ -73,7 +73,7 @@ class Session:
             return None
         thread, *numbers = text.split("/")
         known = [int(number) for number in numbers if number.isdigit()]
-        return cls(thread, Usage(*known) if len(known) == 3 else Usage())
+        return cls(thread, Usage(known[0], known[1], known[2]) if len(known) == 3 else Usage())
 
     def __str__(self) -> str:
         taken = self.taken
@@ -175,8 +175,8 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
 class Events:
     """Parser of the event stream; a completed turn is the result."""
 
-    def __init__(self, session: Session | None = None, prices: Prices | None = None) -> None:
-        self._prices = prices
+    def __init__(self, session: Session | None = None, price: Price | None = None) -> None:
+        self._price = price
         self.thread: str | None = session.thread if session else None
         self.before = session.taken if session else Usage()
         self.text = ""
@@ -248,7 +248,7 @@ class Events:
             tokens_in=max(0, self.taken.tokens_in - self.before.tokens_in),
             tokens_out=max(0, self.taken.tokens_out - self.before.tokens_out),
             tokens_cached=max(0, self.taken.tokens_cached - self.before.tokens_cached),
-        ).priced_at(self._prices)
+        ).priced_at(self._price)
 
     def outcome(self, code: int, complaint: str = "") -> RunResult:
         """Return the result of the run; `complaint` is the end of the error output."""
@@ -297,7 +297,7 @@ async def attempt(
 ) -> RunResult:
     """Start the program once; returns its result. `login` is the worker's, for a run without a
     key."""
-    events = Events(session, context.config.prices)
+    events = Events(session, context.price)
     told = environment(context, program)
     argv = await threads.alone(command_line, context, program, session)
     if login is not None and context.config.sandbox == "full":

@@ -25,6 +25,7 @@ class Limit(StrEnum):
     AGENT_TOKENS_PER_DAY = "agent_tokens_per_day"
     COMPANY_RUNS_PER_HOUR = "company_runs_per_hour"
     COMPANY_CENTS_PER_DAY = "company_cents_per_day"
+    COMPANY_UNPRICED_TOKENS_PER_DAY = "company_unpriced_tokens_per_day"
 
     @property
     def spelled(self) -> str:
@@ -42,6 +43,7 @@ WORDS: Final[Mapping[Limit, str]] = {
     Limit.AGENT_TOKENS_PER_DAY: "tokens of one agent in a day (UTC)",
     Limit.COMPANY_RUNS_PER_HOUR: "runs of the company within an hour",
     Limit.COMPANY_CENTS_PER_DAY: "cents that the company spends in a day (UTC)",
+    Limit.COMPANY_UNPRICED_TOKENS_PER_DAY: "tokens of unknown cost of the company in a day (UTC)",
 }
 #: Exit reasons of runs that a limit ended, with their faults.
 MAX_TURNS: Final = "max_turns"
@@ -72,6 +74,7 @@ class Limits:
     agent_tokens_per_day: int | None = 20_000_000
     company_runs_per_hour: int | None = 300
     company_cents_per_day: int | None = 50_00
+    company_unpriced_tokens_per_day: int | None = 100_000_000
 
     def of(self, limit: Limit) -> int | None:
         number: int | None = getattr(self, limit.value)

@@ -210,6 +210,7 @@ async def _prepare(
         journal=Journal(app.gate, app.clock, claimed.run_id, known, adapter.reader()),
         gate=app.gate,
         may_have_full_access=briefing.full_access,
+        price=briefing.price,
         money_left=briefing.left.get("money"),
         most_turns=briefing.limits["turns_per_run"],
         pace=Pace(
@@ -361,6 +362,7 @@ def report(result: RunResult) -> dict[str, Any]:
         "tokens_out": result.usage.tokens_out,
         "tokens_cached": result.usage.tokens_cached,
         "cost_micros": result.usage.cost_micros,
+        "cost_estimated": result.usage.cost_estimated,
         "exit_reason": result.reason,
         "error": result.error,
         "fault": result.fault or RUNAWAY.get(result.reason),

@@ -66,7 +66,7 @@ def finish(ctx: Context, run: Run, ended: RunStatus, report: shapes.RunEndShape)
     if not ctx.tx.run(statements.END_RUN, run=run.id, new_status=ended.value):
         raise Conflict("The run has ended already.")
     # Its usage so far stays counted, even if it was cut off before it could report.
-    whole = ledger.took(ctx, run, report)
+    whole = ledger.took(ctx, run, report, ended=True)
     over = _over_budget(ctx, run, report) is not None or _over_limit(ctx, report) is not None
     fault = _fault(ctx, run, ended, report, over)
     told = {name: report.get(name) for name in statements.REPORT}

@@ -13,6 +13,7 @@ from typing import Any
 from remit.authority import Action
 from remit.clock import HOUR, Micros, day_of, moment, next_day
 from remit.ids import AgentId, CompanyId, earliest_id
+from remit.model.execution.cost import Cost
 from remit.model.execution.limit import (
     Limit,
     Limits,
@@ -58,6 +59,7 @@ def keeping(ctx: Context, agent: Agent) -> Reached | None:
         _reached(ctx, Limit.AGENT_TOKENS_PER_DAY, next_day(ctx.now) if spent else None, agent.id),
         _reached(ctx, Limit.COMPANY_RUNS_PER_HOUR, runs_here),
         money_reached(ctx, limits),
+        _tokens_reached(ctx, limits),
     ]
     return max(
         (reached for reached in candidates if reached is not None),
@@ -112,9 +114,14 @@ def tokens_today(ctx: Context, agent: str) -> int:
     return ctx.tx.one(statements.TOKENS_OF_AGENT, agent=agent, day=day_of(ctx.now)) or 0
 
 
+def cost_today(ctx: Context) -> Cost:
+    """Return what the company has spent on this day."""
+    return ctx.tx.one(statements.COST_OF_COMPANY, day=day_of(ctx.now)) or Cost()
+
+
 def money_today(ctx: Context) -> int:
     """Return the company's spending of this day, in millionths of a dollar."""
-    return ctx.tx.one(statements.MONEY_OF_COMPANY, day=day_of(ctx.now)) or 0
+    return cost_today(ctx).micros
 
 
 def money_left(ctx: Context, limits: Limits | None = None) -> int | None:
@@ -128,6 +135,13 @@ def money_reached(ctx: Context, limits: Limits | None = None) -> Reached | None:
     left = money_left(ctx, limits)
     until = next_day(ctx.now) if left is not None and left <= 0 else None
     return _reached(ctx, Limit.COMPANY_CENTS_PER_DAY, until)
+
+
+def _tokens_reached(ctx: Context, limits: Limits) -> Reached | None:
+    most = limits.company_unpriced_tokens_per_day
+    spent = most is not None and cost_today(ctx).unpriced >= most
+    until = next_day(ctx.now) if spent else None
+    return _reached(ctx, Limit.COMPANY_UNPRICED_TOKENS_PER_DAY, until)
 
 
 def capped(ctx: Context, left: Mapping[str, int]) -> dict[str, int]:
@@ -203,6 +217,7 @@ def sentence(ctx: Context, reached: Reached) -> str:
         Limit.COMPANY_RUNS_PER_HOUR: f"had {runs} within an hour",
         Limit.AGENT_TOKENS_PER_DAY: f"used its {amount} tokens of today",
         Limit.COMPANY_CENTS_PER_DAY: f"spent its {amount} of today",
+        Limit.COMPANY_UNPRICED_TOKENS_PER_DAY: f"used its {amount} tokens of unknown cost of today",
     }[reached.name]
     return f"{who} has {predicate}. It goes on at {moment(reached.until)}."
 
@@ -260,8 +275,10 @@ def overview(ctx: Context, agent: Agent) -> shapes.UsedLimitsShape:
         "agent_tokens_per_day": limits.of(Limit.AGENT_TOKENS_PER_DAY),
         "company_runs_per_hour": limits.of(Limit.COMPANY_RUNS_PER_HOUR),
         "company_cents_per_day": limits.of(Limit.COMPANY_CENTS_PER_DAY),
+        "company_unpriced_tokens_per_day": limits.of(Limit.COMPANY_UNPRICED_TOKENS_PER_DAY),
         "tokens_today": tokens_today(ctx, agent.id),
         "company_money_today": money_today(ctx),
+        "company_cost_today": cost_today(ctx).view(),
         "company_money_left": None if money is None else max(money - money_today(ctx), 0),
         "held_until": views.time(reached.until) if (reached := keeping(ctx, agent)) else None,
     }

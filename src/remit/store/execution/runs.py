@@ -10,13 +10,14 @@ from sqlalchemy.dialects import postgresql, sqlite
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId
 from remit.model.execution.budget import METERS
+from remit.model.execution.cost import Cost, cost_of
 from remit.model.execution.fault import CONSEQUENCES
 from remit.model.execution.run import Run
+from remit.store import costs
 from remit.store.engine.statement import (
     Rows,
     Statement,
     change,
-    columns,
     if_asked,
     into,
     new,
@@ -71,8 +72,8 @@ SOUGHT = Statement(
 class Totals:
     runs: int
     failed: int
-    cost_micros: int
     tokens: int
+    cost: Cost
 
 
 _amount = runs.c.tokens_in + runs.c.tokens_out
@@ -82,10 +83,10 @@ SOUGHT_TOTALS = Statement(
     sa.select(
         sa.func.count(),
         sa.func.coalesce(sa.func.sum(_bad_ones), 0).cast(sa.BigInteger),
-        sa.func.coalesce(sa.func.sum(runs.c.cost_micros), 0).cast(sa.BigInteger),
         sa.func.coalesce(sa.func.sum(_amount), 0).cast(sa.BigInteger),
+        *costs.SUMS,
     ).where(*_sought),
-    into(Totals),
+    lambda number, failed, tokens, *sums: Totals(number, failed, tokens, cost_of(*sums)),
 )
 
 
@@ -98,13 +99,25 @@ class Span:
     status: str
     started_at: Micros
     ended_at: Micros | None
-    cost_micros: int
+    cost: Cost
+
+
+def _span(
+    run: str, agent: str, status: str, since: Micros, until: Micros | None, *cost: int
+) -> Span:
+    return Span(run, agent, status, since, until, cost_of(*cost))
 
 
 #: The runs that a search finds, for a chart, newest first.
 SPANS = Statement(
-    sa.select(*columns(runs, Span)).where(*_sought).order_by(runs.c.id.desc()).limit(bind("limit")),
-    into(Span),
+    sa.select(
+        *(runs.c.id, runs.c.agent_id, runs.c.status, runs.c.started_at, runs.c.ended_at),
+        *(runs.c.cost_micros, costs.ESTIMATED, costs.UNPRICED),
+    )
+    .where(*_sought)
+    .order_by(runs.c.id.desc())
+    .limit(bind("limit")),
+    _span,
 )
 _later = runs.alias("later")
 #: Agents' newest runs that ended badly, which a person has to look at. Reads the last run of each

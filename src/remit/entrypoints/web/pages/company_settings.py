@@ -46,6 +46,7 @@ _LABELS: Final = {
     Limit.AGENT_TOKENS_PER_DAY: "Tokens per agent and day",
     Limit.COMPANY_RUNS_PER_HOUR: "Company runs per hour",
     Limit.COMPANY_CENTS_PER_DAY: "Company spending per day ($)",
+    Limit.COMPANY_UNPRICED_TOKENS_PER_DAY: "Company tokens of unknown cost per day",
 }
 _SWITCHES: Final = (
     "require_board_approval_for_new_agents",
