@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
 from typing import Any
 
-from remit.model.event import Event
+from remit.model.organisation.decision import BY_REMIT
 from remit.model.spelling import spelled_lines, spelled_name
 from remit.model.text import digest_of
-from remit.services.governance import approvals, statement
+from remit.services import lookup
+from remit.services.command import Context, Kind, Verb
+from remit.services.governance import approval_engine, approvals, statement
 from remit.services.hiring import helper_creation
 from remit.services.people import companies
-from remit.store.record.events import event_hash
+from remit.store.organisation import governance
 from tests.company import Answer, Company, keyed
 from tests.governance import hire, propose
 from tests.test_parking import gate, parked, send
@@ -139,33 +140,26 @@ def replaced(document: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 def rewritten(company: Company, approval: Answer, payload: Any) -> None:
-    """Have the approval ask for another payload, as if it had from the beginning."""
+    """Have the approval ask for another payload, as if it had from the beginning: the record, too,
+    says that this was submitted."""
     text, digest = json.dumps(payload), digest_of(payload)
     for table, key in (("approvals", "id"), ("approval_revisions", "approval_id")):
         company.sql(
             f"UPDATE {table} SET payload = ?, digest = ? WHERE {key} = ?",  # noqa: S608
             *(text, digest, approval["id"]),
         )
-    _recorded_anew(company, approval["id"], digest)
+    company.call(company.board, _SUBMITTED, approval=approval["id"])
 
 
-def _recorded_anew(company: Company, approval: str, digest: str) -> None:
-    """Have the record say that the approval was submitted with this digest."""
-    names = [field.name for field in fields(Event)]
-    (row,) = company.sql(
-        f"SELECT {', '.join(names)} FROM events WHERE resource = ? AND action IN"  # noqa: S608
-        " ('approval.request', 'approval.resubmit') ORDER BY seq DESC LIMIT 1",
-        f"approval:{approval}",
-    )
-    found = dict(zip(names, row, strict=True))
-    event = Event(**{**found, "allowed": bool(found["allowed"])})
-    assert event_hash(event) == event.hash
-    told = replace(event, details=json.dumps({**json.loads(event.details), "digest": digest}))
-    company.sql("DROP TRIGGER IF EXISTS events_no_update")
-    company.sql(
-        "UPDATE events SET details = ?, hash = ? WHERE id = ?",
-        *(told.details, event_hash(told), told.id),
-    )
+def _submit(ctx: Context, *, approval: str) -> Answer:
+    lookup.company_of_caller(ctx, None)
+    ctx.allow_by_rule(BY_REMIT)
+    row = ctx.tx.existing(governance.APPROVAL_ANYWHERE, approval=approval)
+    ctx.record("approval.request", f"approval:{approval}", approval_engine.details(row))
+    return {}
+
+
+_SUBMITTED = Verb("tests.submitted", Kind.COMMAND, _submit)
 
 
 def named(path: tuple[Any, ...]) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from remit import threads
-from remit.errors import BadInput, Conflict, Refused, RemitError
+from remit.errors import BadInput, Conflict, RemitError
 from remit.model.connections.folder import (
     LONGEST_PATH,
     Folder,
@@ -29,6 +29,7 @@ from remit.model.connections.folder import (
     refuse_keys,
 )
 from remit.model.messaging.turn import quoted
+from remit.model.organisation.decision import deny
 from remit.runtime.repos.cache import Repos
 from remit.runtime.runs import folder_instructions, key_files
 from remit.runtime.runs.lifecycle import size_of
@@ -210,10 +211,8 @@ def open_in_run(app_home: Path, workspace: str, lasting: Folder | None, path: st
         return open_inside(workspace, path)
     place = place_of(app_home, lasting)
     if lasting.hides and key_files.hides(place, Path(os.path.normpath(place / path))):
-        raise Refused(
-            f"{path[:200]!r} is hidden: its name says that it holds keys.",
-            "Give what is no key in a file of another name.",
-            code="holds_keys",
+        deny("holds_keys", f"{path[:200]!r} is hidden: its name says that it holds keys.").enforce(
+            "Give what is no key in a file of another name."
         )
     try:
         return open_inside(place, path)

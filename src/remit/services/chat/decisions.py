@@ -70,7 +70,7 @@ def in_words(ctx: Context, binding: Binding, conversation: str, text: str) -> Ac
     if verb == "approve" and approval.revision == revision:
         posts_of_it = (post for act, post in buttons if act["revision"] == revision)
         if not any(items.shows_statement(ctx, post, approval) for post in posts_of_it):
-            raise Conflict("The text above is not what would be applied now.", _SEE)
+            raise Conflict("The request is not what was shown here any more.", _SEE)
     note = (words["note"] or "").strip()[:LONGEST_NOTE]
     return {
         **bound(ctx, {"act": verb, "approval": approval.id, "revision": revision}),

@@ -194,10 +194,14 @@ def is_as_recorded(ctx: Context, approval: Approval) -> bool:
     """Return whether the event of the latest submission names this revision and this digest.
 
     Who can write to the database can change payload, digest and revision together, but not the
-    event without breaking the chain.
+    event without breaking the chain. A request that its decider made and approved at once was never
+    submitted; its approval is the event.
     """
-    submissions = ctx.tx.all(event_log.SUBMISSIONS, resource=f"approval:{approval.id}")
-    return bool(submissions) and submits(submissions[-1], approval)
+    named = {"resource": f"approval:{approval.id}"}
+    events = ctx.tx.all(event_log.SUBMISSIONS, **named)
+    if not events and approval.status not in OPEN:
+        events = ctx.tx.all(event_log.APPROVED, **named)
+    return bool(events) and submits(events[-1], approval)
 
 
 def submits(event: Event, approval: Approval) -> bool:

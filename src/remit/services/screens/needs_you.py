@@ -192,7 +192,16 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
                 pending_items.item(ctx, "dead_letter", unsent.message_id, title, unsent, cause)
             )
     by_remit = {letter.deliver_at for letter in letters if letter.sender_name is None}
-    items += _failed_runs(ctx, held, dead, by_remit)
+    failed = _failed_runs(ctx, held, dead, by_remit)
+    covered = _told_of_runaways(ctx, failed) & by_remit
+    if covered:
+        doubled = {
+            letter.message_id
+            for letter in letters
+            if letter.sender_name is None and letter.deliver_at in covered
+        }
+        items = [item for item in items if item["id"] not in doubled]
+    items += failed
     items += _unanswered(ctx, dead)
     items += [
         runaway.silent_item(ctx, run, last)
@@ -310,6 +319,18 @@ def _failed_runs(
             title = f"{plural(len(items), 'agent')} failed: {_bare(cause)}"
             rows.append({**items[0], "title": title, "agents": len(items)})
     return rows
+
+
+def _told_of_runaways(ctx: Context, rows: list[shapes.AwaitingShape]) -> set[Micros]:
+    """Return when the last runs of the agents with a row of kind `runaway` ended: what Remit wrote
+    at these moments says the same."""
+    agents = {row["agent_id"] for row in rows if row["kind"] == "runaway"}
+    return {
+        run.ended_at
+        for agent in agents
+        for run in ctx.tx.all(run_statements.NEWEST_OF_AGENT, agent=agent, limit=20)
+        if run.ended_at is not None
+    }
 
 
 def _is_told_of(ctx: Context, run: Run, dead: set[str]) -> bool:

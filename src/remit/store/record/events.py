@@ -95,6 +95,13 @@ _submitting = and_(
 )
 #: The events in which a request was submitted, oldest first.
 SUBMISSIONS = _EVENTS.find(_submitting, resource="resource", order=[events.c.seq])
+#: The events in which a request was approved, oldest first.
+APPROVED = _EVENTS.find(
+    events.c.action == literal("approval.approve"),
+    events.c.allowed == true(),
+    resource="resource",
+    order=[events.c.seq],
+)
 #: The events in which the requests that await a decision were submitted, oldest first.
 SUBMISSIONS_OF_PENDING = _EVENTS.find(
     _submitting,
