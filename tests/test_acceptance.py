@@ -162,12 +162,16 @@ def test_rights_over_the_machine_are_left_out_and_named(here: Company, handed: H
     for named in (
         'sandbox "full" of program',
         'cwd "/" of program',
+        "`remit agent set program adapterConfig.sandbox=full`",
+        "`remit agent set program adapterConfig.cwd=/`",
         "full_access of program",
         "remit grant give program full_access use",
         "full_access of the level standard",
     ):
         assert named in left_out
     assert shown(here, handed.id)["left_out"] == answer["left_out"]
+    # The root agent has no settings, and no line without a name stands for that.
+    assert not [one for one in shown(here, handed.id)["entries"] if one["text"].startswith(":")]
     assert here.sql("SELECT count(*) FROM grants WHERE resource_id = 'full_access'") == [(0,)]
     policy = here.call(here.board, permissions.show_policy, company=handed.id)
     assert policy["levels"]["standard"]["allow"] == ["approval.decide"]

@@ -33,7 +33,8 @@ def test_a_budget_is_set_handed_over_and_seen_over_http(world: World) -> None:
     board.must("PATCH", f"/agents/{world.manager_id}", {"budgetMonthlyTokens": 400})
     seen = board.must("GET", f"/agents/{ceo}/budget")
     assert set(seen) == {
-        *("agentId", "name", "month", "until", "money", "tokens", "stoppedAt", "limits")
+        *("agentId", "name", "month", "until", "money", "tokens", "cost", "stoppedAt", "limits"),
+        "warning",
     }
     assert seen["tokens"] == {
         "limit": 900,

@@ -51,7 +51,11 @@ def test_the_welcome_says_what_to_do_next(home: Home) -> None:
     assert "/login?token=rmt_login_" in shown
     assert str(home.folder / "board.token") in shown
     assert shown.count("  remit ") == 3
+    assert "No agent has a model, so nothing is spent." in shown
+    home("agent", "set", "ceo", "adapterType=claude")
     spends = "It spends at most $50.00 a day; change: remit company set --limit companyCentsPerDay="
+    home("down")
+    shown = home("up", "--detach", "--port", "0").out
     assert [line for line in shown.splitlines() if line.startswith(spends)] == [f"{spends}10000"]
     home("company", "set", "--limit", "companyCentsPerDay=none")
     home("down")

@@ -253,7 +253,7 @@ def test_top_shows_who_runs_and_why_others_do_not(quiet: Home) -> None:
         True,
     )
     shown = quiet("top", "--once").out
-    assert re.search(r"\nRUNNING +FOR +TOKENS +DOING +WHY\nbusy ", shown)
+    assert re.search(r"\nRUNNING +FOR +TOKENS +COST +DOING +WHY\nbusy ", shown)
     assert "It is paused; somebody has to resume it." in shown
     assert quiet("top").out.splitlines()[2] == shown.splitlines()[2]  # nobody watches a pipe
     assert quiet.json("status")["runs"] >= 1

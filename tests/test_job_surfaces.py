@@ -33,6 +33,7 @@ FIELDS = {
     *("id", "companyId", "agentId", "messageId", "status", "adapterType", "dueAt", "attempts"),
     *("worker", "createdAt", "startedAt", "completedAt", "waitsFor", "error", "answerId"),
     *("tokensIn", "tokensOut", "tokensCached", "costUsd"),
+    *("costEstimated", "tokensUnpriced", "price"),
 }
 
 

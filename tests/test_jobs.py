@@ -363,6 +363,16 @@ def test_what_a_job_takes_counts_as_its_agents(company: Company) -> None:
     assert json.loads(details)["agent_id"] == dev.id
 
 
+@pytest.mark.requirement("FX-65")
+def test_tokens_of_a_job_that_nobody_prices_are_counted_as_that(small: Company) -> None:
+    told = {"text": "ok", "usage": {"tokens_in": 30, "tokens_out": 4}}
+    dev = program(small, "dev", f"echo '{json.dumps(told)}'")
+    answered(small, dev)
+    (job,) = listed(small)
+    assert (job["cost_usd"], job["tokens_unpriced"]) == (None, 34)
+    assert small.sql("SELECT money_micros, tokens_unpriced FROM spending") == [(0, 34)]
+
+
 # ── who may, and how often ──────────────────────────────────────────────────────────────────────
 
 

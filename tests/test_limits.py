@@ -25,6 +25,7 @@ from remit.services.people import companies
 from remit.services.record import events
 from remit.services.screens import needs_you
 from remit.services.spending import limits
+from remit.services.work import outcomes
 from remit.store.engine.migrate import sqlite_path
 from remit.store.engine.statement import SQLITE
 from remit.store.execution import leases
@@ -112,10 +113,12 @@ def test_a_new_company_has_limits_and_only_its_board_changes_them(company: Compa
     assert company.call(company.board, companies.show, company=company.id)["limits"] == {
         "turns_per_run": 100,
         "identical_calls": 10,
+        "failed_calls": 25,
         "agent_runs_per_hour": 60,
         "agent_tokens_per_day": 20_000_000,
         "company_runs_per_hour": 300,
         "company_cents_per_day": 5_000,
+        "company_unpriced_tokens_per_day": 100_000_000,
     }
     now = set_limits(company, agentRunsPerHour=120, turnsPerRun="none")["limits"]
     assert (now["agent_runs_per_hour"], now["turns_per_run"]) == (120, None)
@@ -183,7 +186,7 @@ def test_an_agent_waits_until_the_hour_allows_a_run_and_its_board_is_told_once(
     assert (item["agent_id"], item["title"]) == (dev.id, error.sentence)
     assert (item["cause"], item["next"]) == (
         "agentRunsPerHour=3",
-        "remit company set --limit agentRunsPerHour=6",
+        "remit run list --agent dev, then remit company set --limit agentRunsPerHour=6",
     )
     # News does not get around it, and nobody is asked about the agent in vain.
     send(company, company.board, f"agent:{dev.id}", "And again")
@@ -322,7 +325,7 @@ def test_what_a_claim_asks_and_who_is_ready_is_found_in_indexes(small: Company) 
         statements.NTH_RUN_FOR_PLACE: "ix_messages_company_id (company_id=? AND id>?)",
         statements.NTH_RUN_FOR_STRANGERS: "ix_messages_company_id (company_id=? AND id>?)",
         statements.TOKENS_OF_AGENT: "(agent_id=? AND day=?)",
-        statements.MONEY_OF_COMPANY: "ix_spending_company_id",
+        statements.COST_OF_COMPANY: "ix_spending_company_id",
         statements.QUIET_RUNS: "ix_runs_live",
         leases.READY: "uq_limits_reached_subject",
     }
@@ -433,21 +436,43 @@ def test_only_who_may_raise_a_limit_is_asked_to(company: Company) -> None:
 @pytest.mark.requirement("FX-11")
 @pytest.mark.parametrize(
     ("reason", "limit"),
-    [("max_turns", Limit.TURNS_PER_RUN), ("repetition", Limit.IDENTICAL_CALLS)],
+    [
+        ("max_turns", Limit.TURNS_PER_RUN),
+        ("repetition", Limit.IDENTICAL_CALLS),
+        ("failed_calls", Limit.FAILED_CALLS),
+    ],
 )
 def test_a_run_that_a_limit_ended_awaits_somebody_with_the_command(
     company: Company, reason: str, limit: Limit
 ) -> None:
     dev = worker(company)
     send(company, company.board, f"agent:{dev.id}")
-    end(company, claim(company, dev), "failed", exit_reason=reason, error="It was too much.")
+    run = claim(company, dev)
+    company.call(run.caller, outcomes.create, parent=dev.id, title="A part")
+    end(company, run, "failed", exit_reason=reason, error="It was too much.")
     (item,) = needs(company, "runaway")
     assert item["title"] == "A run of dev was ended: It was too much"
-    assert item["next"] == command_that_raises(limit, DEFAULTS[limit])
+    look = f"remit run tail {run.id}"
+    # It got something done, so a higher limit may help; looking at it comes first.
+    assert item["next"] == f"{look}, then {command_that_raises(limit, DEFAULTS[limit])}"
     assert needs(company, "failed_run") == []
     set_limits(company, **{limit.value: "none"})
     (item,) = needs(company, "runaway")
-    assert item["next"] == f"remit run tail {item['id']}"
+    assert item["next"] == look
+
+
+@pytest.mark.requirement("FX-64")
+@pytest.mark.parametrize("reason", ["max_turns", "repetition"])
+def test_a_run_without_an_effect_is_not_offered_a_higher_limit(
+    company: Company, reason: str
+) -> None:
+    dev = worker(company)
+    letter = send(company, company.board, f"agent:{dev.id}")
+    run = claim(company, dev)
+    company.call(run.caller, inbox.take)
+    end(company, run, "failed", exit_reason=reason, error="It was too much.")
+    (item,) = needs(company, "runaway")
+    assert item["next"] == f"remit run tail {run.id}, then remit cancel {letter['id']}"
 
 
 def test_a_run_that_repeats_itself_is_ended_with_what_it_took(company: Company) -> None:
@@ -455,7 +480,7 @@ def test_a_run_that_repeats_itself_is_ended_with_what_it_took(company: Company) 
     send(company, company.board, f"agent:{dev.id}")
     run = claim(company, dev)
     spend(company, run, tokens=70)
-    assert company.call(run.caller, runaway.watched) == (run.id, 10)
+    assert company.call(run.caller, runaway.watched) == (run.id, 10, 25)
     assert company.call(dev.caller, runaway.watched).run_id is None
     company.call(as_system(), runaway.end, run=run.id, error="It called x 10 times in a row.")
     found = shown(company, run)
@@ -526,15 +551,15 @@ def test_what_somebody_says_that_it_cost_is_believed(company: Company) -> None:
     send(company, company.board, f"agent:{other.id}")
     run = claim(company, other)
     end(company, run, "failed", tokens_in=50, exit_reason="crashed")
-    assert shown(company, run)["cost_usd"] == 0  # nobody here knows what a token costs
+    assert shown(company, run)["cost_usd"] is None  # nobody here knows what a token costs
     one_run(company, dev, tokens_in=100, cost_micros=1_000)
     send(company, company.board, f"agent:{dev.id}")
     run = claim(company, dev)
     end(company, run, "failed", tokens_in=50, cost_micros=7, exit_reason="budget")
     assert (shown(company, run)["cost_usd"], shown(company, run)["cost_estimated"]) == (7e-6, False)
-    # A run that ended well and costs nothing costs nothing.
+    # Of a run that ended well and says nothing, nobody knows it.
     run = one_run(company, dev, tokens_in=10)
-    assert shown(company, run)["cost_usd"] == 0
+    assert shown(company, run)["cost_usd"] is None
     # By the others with the same adapter, where the agent's own runs say nothing.
     send(company, company.board, f"agent:{other.id}")
     run = claim(company, other)

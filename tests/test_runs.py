@@ -134,6 +134,8 @@ def test_the_record_of_a_run_is_complete(company: Company, clock: VirtualClock) 
         "tokens_cached": 5,
         "cost_estimated": False,
         "cost_usd": 2.5,
+        "tokens_unpriced": 0,
+        "price": None,
         "exit_reason": "completed",
         "error": None,
         "fault": None,

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from remit.adapters.conversation import Conversation
 from remit.adapters.plugin_shape import Described, fitting
+from remit.adapters.price_table import Served
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.setup.lending import Lent, pick
@@ -60,6 +61,10 @@ class Adapter(Described, ABC):
     remote: ClassVar[bool] = False
     #: The reader that turns its program's output into a transcript for people.
     reads_with: ClassVar[_Reader] = Reader
+    #: Whether its program itself says what a run cost.
+    reports_cost: ClassVar[bool] = False
+    #: Whether its runs can take tokens of a model that has a price.
+    takes_tokens: ClassVar[bool] = True
     #: Whether its program, or the model by itself, reads skills (`RunContext.skills`).
     reads_skills: ClassVar[bool] = False
     #: The conversations that its program keeps in the home of an agent; None without any.
@@ -73,6 +78,12 @@ class Adapter(Described, ABC):
         """Return what a run with this `Config` is lent of the worker's environment."""
         del config  # of no consequence here
         return Lent(pick(environment, self.lends))
+
+    def served(self, config: Any) -> Served | None:
+        """Return the model that a run with this `Config` uses; None if the configuration names
+        none. Its price is looked up: see `remit.adapters.price_table`."""
+        model = getattr(config, "model", None)
+        return Served(model) if isinstance(model, str) else None
 
     async def try_out(self, config: Any, lent: Lent, secret: str | None) -> Tried | None:
         """Send a trial request to the model's server, with a run's credentials; takes seconds.

@@ -21,6 +21,7 @@ class Human(Adapter):
     program is started."""
 
     type = "human"
+    takes_tokens = False
     Config = HumanConfig
     safety = ("The person acts with the agent's rights, and what they do is recorded as theirs.",)
     examples = {"A person": {}, "Without notifications": {"notify": False}}  # noqa: RUF012

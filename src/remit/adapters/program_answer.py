@@ -42,8 +42,12 @@ def usage_of(answer: Mapping[str, Any]) -> Usage:
     usage = answer.get("usage")
     if not isinstance(usage, dict):
         return Usage()
+    counts = {name: _count(usage.get(name, usage.get(camel))) for name, camel in _NAMES.items()}
     return Usage(
-        **{name: _count(usage.get(name, usage.get(camel))) for name, camel in _NAMES.items()}
+        tokens_in=counts["tokens_in"],
+        tokens_out=counts["tokens_out"],
+        tokens_cached=counts["tokens_cached"],
+        cost_micros=counts["cost_micros"],
     )
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from remit.adapters.pace import Pace
-from remit.adapters.settings import Prices
 from remit.errors import Unsupported
+from remit.model.execution.cost import Price
 from remit.model.execution.transcript import Entry, line_of
 
 
@@ -21,20 +21,17 @@ class Usage:
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_cached: int = 0
-    #: The cost in millionths of a dollar.
+    #: The cost in millionths of a dollar; 0 with tokens: not known.
     cost_micros: int = 0
+    #: Whether the cost is an estimate.
+    cost_estimated: bool = False
 
-    def priced_at(self, prices: Prices | None) -> Usage:
-        """Add the cost; a price in dollars per million tokens is one in millionths per token."""
-        if prices is None:
+    def priced_at(self, price: Price | None) -> Usage:
+        """Add the cost by a price."""
+        if price is None:
             return self
-        cached = prices.input if prices.cached is None else prices.cached
-        cost = (
-            (self.tokens_in - self.tokens_cached) * prices.input
-            + self.tokens_cached * cached
-            + self.tokens_out * prices.output
-        )
-        return replace(self, cost_micros=max(round(cost), 0))
+        cost = price.of(self.tokens_in, self.tokens_out, self.tokens_cached)
+        return replace(self, cost_micros=cost, cost_estimated=price.listed and cost > 0)
 
 
 @dataclass(frozen=True)
@@ -116,6 +113,8 @@ class RunContext(ABC):
     beside: Mapping[str, str] = field(default_factory=dict)
     #: The value of the secret that `secretRef` of the configuration names.
     secret: str | None = None
+    #: The price of the model; None where it is not known.
+    price: Price | None = None
     #: The usage of the model so far, as far as the adapter knows.
     spent: Usage = Usage()
     #: The agent's money left, in millionths of a dollar; None without a limit.

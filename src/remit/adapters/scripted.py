@@ -59,6 +59,7 @@ class Scripted(Adapter):
     """Calls tools as a script says. For demonstrations and tests: it needs no model and no key."""
 
     type = "scripted"
+    takes_tokens = False
     Config = ScriptedConfig
     background = True
     safety = ("A script acts with the agent's rights and checks nothing before it acts.",)

@@ -104,6 +104,12 @@ class ModelSettings(Config):
         default=2, ge=0, le=10, description="How often a failed call to the model is tried again."
     )
 
+    @property
+    def is_served_elsewhere(self) -> bool:
+        """Whether the model has an address of its own, so that no provider's list price applies."""
+        variables = getattr(self, "env", {})
+        return bool(self.base_url) or any(name.endswith("BASE_URL") for name in variables)
+
 
 Dollars = Annotated[float, Field(ge=0, le=10_000)]
 
@@ -122,8 +128,9 @@ class PricedSettings(ModelSettings):
     """For adapters that count tokens but do not always know what they cost."""
 
     prices: Prices | None = optional(
-        "Price of a million tokens, in dollars. null: what the adapter knows by "
-        "itself; where that is nothing, only limits and budgets of tokens hold its runs."
+        "Price of a million tokens, in dollars. null: the company's price for the "
+        "model, or else its provider's list price; where there is none, only limits and budgets of "
+        "tokens hold its runs."
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from remit.entrypoints import cost_text
 from remit.model.text import dollars
 
 KINDS = ("money", "tokens")
@@ -24,7 +25,7 @@ def lines(budget: Mapping[str, Any]) -> list[str]:
         side = budget[kind]
         paid = side["paidBy"]
         if paid is None:
-            spent = amount(kind, side["spentByItself"])
+            spent = _spent(budget, kind)
             sentences.append(f"{kind}: no limit; {spent} spent this month")
             continue
         if paid["agentId"] != budget["agentId"]:
@@ -35,6 +36,8 @@ def lines(budget: Mapping[str, Any]) -> list[str]:
         if side["limit"] is not None:
             parts.append(f"of {amount(kind, side['limit'])} a month")
         sentences.append(f"{kind}: {' '.join(parts)}")
+        if kind == "money" and budget["cost"]["tokensUnpriced"]:
+            sentences.append(f"  {_spent(budget, kind)} spent by itself")
         for name, words in (
             ("spent", "spent"),
             ("reserved", "reserved for those below"),
@@ -50,6 +53,13 @@ def lines(budget: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
+def _spent(budget: Mapping[str, Any], kind: str) -> str:
+    """Spending of the agent itself in this month."""
+    if kind == "money":
+        return cost_text.cost(budget["cost"])
+    return amount(kind, budget[kind]["spentByItself"])
+
+
 def limits(budget: Mapping[str, Any]) -> list[str]:
     """The company's limits that hold for an agent, and how much is used."""
     now = budget["limits"]
@@ -60,9 +70,14 @@ def limits(budget: Mapping[str, Any]) -> list[str]:
         )
     ]
     if now["companyCentsPerDay"] is not None:
-        spent = amount("money", now["companyMoneyToday"])
+        spent = cost_text.cost(now["companyCostToday"])
         most = amount("money", now["companyCentsPerDay"] * 10_000)
-        sentences.append(f"  the company has spent {spent} of {most} today")
+        if now["companyCostToday"]["tokensUnpriced"]:
+            sentences.append(f"  the company has spent {spent} today; {most} limit what is known")
+        else:
+            sentences.append(f"  the company has spent {spent} of {most} today")
+    if budget["warning"]:
+        sentences.append(f"  {budget['warning']}")
     if now["heldUntil"] is not None:
         sentences.append(f"  it is not started before {now['heldUntil']}")
     return sentences

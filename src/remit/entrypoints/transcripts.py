@@ -58,7 +58,7 @@ def _end(run: Mapping[str, Any]) -> Entry:
         tokens_in=run["tokens_in"],
         tokens_out=run["tokens_out"],
         tokens_cached=run["tokens_cached"],
-        cost_micros=round(run["cost_usd"] * 1_000_000),
+        cost_micros=None if run["cost_usd"] is None else round(run["cost_usd"] * 1_000_000),
         cost_estimated=run["cost_estimated"],
         status=run["status"],
         fault=run["fault"],

@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, PackagePath, distribution
 from importlib.resources import files
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from remit import __version__
+from remit.clock import SECOND, SystemClock
 from remit.errors import RemitError
 from remit.extras import how_to_install
 from remit.model.connections.repo import PushMode, Repo
@@ -58,6 +60,10 @@ def look(settings: Settings, checks: tuple[Check, ...] | None = None) -> list[Fi
     return [finding for check in checks or CHECKS for finding in guarded(check, settings)]
 
 
+#: Age of a price list after which a newer one is worth an installation.
+_OLD_PRICES: Final = timedelta(days=180)
+
+
 def guarded(check: Check, settings: Settings) -> Iterator[Finding]:
     """Run one check; an unexpected exception becomes a finding and does not end the others."""
     name = check.__name__.strip("_").replace("_", " ")
@@ -91,6 +97,19 @@ def _package(_: Settings) -> Iterator[Finding]:
 def _is_gone(file: PackagePath) -> bool:
     # Compiled files may be removed; they are made again.
     return file.suffix != ".pyc" and not Path(str(file.locate())).exists()
+
+
+def _prices(_: Settings) -> Iterator[Finding]:
+    """Say how old the price list is. Nothing fetches a newer one."""
+    from remit.adapters import price_table
+
+    today = datetime.fromtimestamp(SystemClock().now() / SECOND, UTC).date()
+    newest = price_table.newest(today)
+    sentence = f"{price_table.name()}; its newest change of a price is of {newest}"
+    if today - newest > _OLD_PRICES:
+        yield Finding("prices", "warn", sentence, "Install a newer Remit, or genai-prices alone.")
+    else:
+        yield Finding("prices", "ok", sentence)
 
 
 def _sqlite(_: Settings) -> Iterator[Finding]:
@@ -331,6 +350,7 @@ def _extras(_: Settings) -> Iterator[Finding]:
 CHECKS: Final[tuple[Check, ...]] = (
     _python,
     _package,
+    _prices,
     _sqlite,
     _home,
     _board_token,

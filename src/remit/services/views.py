@@ -24,8 +24,11 @@ from typing import (
 
 from remit.clock import Micros, to_iso
 from remit.model.event import Event
+from remit.model.execution.budget import Priced
+from remit.model.execution.cost import Price
 from remit.model.execution.job import Job
 from remit.model.execution.limit import stored as limits_of
+from remit.model.execution.prices import stored as prices_of
 from remit.model.execution.run import Run
 from remit.model.messaging.mail import BACKGROUND, Message
 from remit.model.messaging.question import Question
@@ -196,7 +199,12 @@ def _why(value: Event) -> str | None:
     return None if reason is None else str(reason)
 
 
-company = view_of(Company, shapes.CompanyShape, limits=lambda it: limits_of(it.limits).view())
+company = view_of(
+    Company,
+    shapes.CompanyShape,
+    limits=lambda it: limits_of(it.limits).view(),
+    prices=lambda it: {model: price.view() for model, price in prices_of(it.prices).items()},
+)
 
 member = view_of(Member, shapes.MemberShape, id="user_id")
 
@@ -340,16 +348,38 @@ OWN = Decision(Effect.ALLOW, "self", "It is your own.", "rule:self")
 
 message = view_of(Message, shapes.MessageShape, sender=sender, to="address", file_id="body_file_id")
 
+
+def price(priced: Priced) -> shapes.PriceShape | None:
+    """The price of a run's or a job's model when it began, for a million tokens."""
+    known = Price.read(priced.price)
+    if known is None:
+        return None
+    return {
+        "model": known.model,
+        "input": known.input,
+        "cached": known.cached,
+        "output": known.output,
+        "source": known.source,
+    }
+
+
 run = view_of(
     Run,
     shapes.RunShape,
     completed_at="ended_at",
     envelope_ids="message_ids",
-    cost_usd=lambda it: it.cost_micros / 1_000_000,
+    cost_usd="cost_usd",
+    tokens_unpriced=lambda it: it.cost.unpriced,
+    price=price,
 )
 
 job = view_of(
-    Job, shapes.JobShape, completed_at="ended_at", cost_usd=lambda it: it.cost_micros / 1_000_000
+    Job,
+    shapes.JobShape,
+    completed_at="ended_at",
+    cost_usd="cost_usd",
+    tokens_unpriced=lambda it: it.cost.unpriced,
+    price=price,
 )
 
 schedule = view_of(Schedule, shapes.ScheduleShape, to="address")

@@ -7,6 +7,7 @@ from pydantic import Field
 from remit.adapters.claude import claude_cli, claude_conversation, claude_lending
 from remit.adapters.claude.claude_reading import ClaudeReader
 from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.price_table import Served
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import ModelSettings, Program, RunSettings, ToolName, optional
 from remit.adapters.setup import probe
@@ -85,6 +86,7 @@ class Claude(Adapter):
     Config = ClaudeConfig
     lends = claude_lending.EVERY_KEY
     lends_login = True
+    reports_cost = True
     background = True
     safety = (
         (
@@ -118,6 +120,11 @@ class Claude(Adapter):
     reads_with = ClaudeReader
     reads_skills: ClassVar[bool] = True
     conversation = claude_conversation.CONVERSATION
+
+    def served(self, config: ClaudeConfig) -> Served | None:
+        if config.model is None:
+            return None
+        return Served(config.model, None if config.is_served_elsewhere else "anthropic")
 
     def check(
         self, config: ClaudeConfig | None = None, environment: Environment | None = None

@@ -7,6 +7,7 @@ from pydantic import Field
 from remit.adapters.codex import codex_cli, codex_conversation
 from remit.adapters.codex.codex_reading import CodexReader
 from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.price_table import Served
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import PricedSettings, Program, RunSettings, optional
 from remit.adapters.setup import probe
@@ -89,8 +90,9 @@ class Codex(Adapter):
         "networkAccess lets commands send what they read to anywhere.",
         "Keys belong to secretRef or to the worker's environment, not to env.",
         (
-            "Codex counts tokens but knows no price: unless `prices` says it, budgets of money and "
-            "the company's moneyPerDay do not see its runs; those of tokens do."
+            "Codex counts tokens but knows no price. Its cost is worked out from `prices`, the "
+            "company's prices or the list price of its model; without any of these it is unknown, "
+            "and limits of tokens hold its runs instead of those of money."
         ),
     )
     examples = {  # noqa: RUF012  # read only
@@ -107,6 +109,12 @@ class Codex(Adapter):
     reads_with = CodexReader
     reads_skills: ClassVar[bool] = True
     conversation = codex_conversation.CONVERSATION
+
+    def served(self, config: CodexConfig) -> Served | None:
+        if config.model is None:
+            return None  # the default of its program, which changes
+        at_list_price = not config.is_served_elsewhere and config.provider in (None, "openai")
+        return Served(config.model, "openai" if at_list_price else None)
 
     def check(
         self, config: CodexConfig | None = None, environment: Environment | None = None

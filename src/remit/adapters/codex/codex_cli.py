@@ -18,9 +18,9 @@ from remit.adapters import faults
 from remit.adapters.codex import codex_wall
 from remit.adapters.codex.codex_wall import toml
 from remit.adapters.running import Child, RunContext, RunResult, Usage, start_program
-from remit.adapters.settings import Prices
 from remit.adapters.setup import skills
 from remit.adapters.setup.detect import path_with
+from remit.model.execution.cost import Price
 
 _KEY = "OPENAI_API_KEY"
 #: Note for models to which Codex does not list a server's tools, only its name.
@@ -55,6 +55,8 @@ _LONGEST_ANSWER = 4 << 20
 _ID = re.compile(r"[0-9a-f-]{8,64}")
 _LOOK_SECONDS = 0.1
 _COMMAND = "a command"
+#: States of a call that did not succeed.
+_FAILED = ("failed", "declined")
 _REMIT = "remit/"
 
 
@@ -71,7 +73,7 @@ class Session:
             return None
         thread, *numbers = text.split("/")
         known = [int(number) for number in numbers if number.isdigit()]
-        return cls(thread, Usage(*known) if len(known) == 3 else Usage())
+        return cls(thread, Usage(known[0], known[1], known[2]) if len(known) == 3 else Usage())
 
     def __str__(self) -> str:
         taken = self.taken
@@ -173,8 +175,8 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
 class Events:
     """Parser of the event stream; a completed turn is the result."""
 
-    def __init__(self, session: Session | None = None, prices: Prices | None = None) -> None:
-        self._prices = prices
+    def __init__(self, session: Session | None = None, price: Price | None = None) -> None:
+        self._price = price
         self.thread: str | None = session.thread if session else None
         self.before = session.taken if session else Usage()
         self.text = ""
@@ -185,6 +187,8 @@ class Events:
         self.hopeless = False
         #: Calls not yet counted: the tool and its arguments.
         self.calls: list[tuple[str, Any]] = []
+        #: Ends of calls not yet counted: the tool, and whether it failed.
+        self.ends: list[tuple[str, bool]] = []
         self._called: set[str] = set()
 
     def read(self, line: str) -> None:
@@ -202,6 +206,7 @@ class Events:
             case "item.completed":
                 item = event.get("item") or {}
                 self._look_at_call(item)
+                self._look_at_end(item)
                 if item.get("type") == "agent_message":
                     self.text = str(item.get("text") or "")
             case "turn.completed":
@@ -216,16 +221,18 @@ class Events:
 
     def _look_at_call(self, item: Mapping[str, Any]) -> None:
         """Note a call once, although both its beginning and its end are reported."""
-        name = str(item.get("id"))
-        if name in self._called:
+        name, tool = str(item.get("id")), _tool(item)
+        if tool is None or name in self._called:
             return
-        if item.get("type") == "mcp_tool_call":
-            self.calls.append((f"{item.get('server')}/{item.get('tool')}", item.get("arguments")))
-        elif item.get("type") == "command_execution":
-            self.calls.append((_COMMAND, item.get("command")))
-        else:
-            return
+        arguments = item.get("command" if tool == _COMMAND else "arguments")
+        self.calls.append((tool, arguments))
         self._called.add(name)
+
+    def _look_at_end(self, item: Mapping[str, Any]) -> None:
+        tool = _tool(item)
+        if tool is not None:
+            failed = item.get("status") in _FAILED or bool(item.get("exit_code"))
+            self.ends.append((tool, failed))
 
     @property
     def taken(self) -> Usage:
@@ -241,7 +248,7 @@ class Events:
             tokens_in=max(0, self.taken.tokens_in - self.before.tokens_in),
             tokens_out=max(0, self.taken.tokens_out - self.before.tokens_out),
             tokens_cached=max(0, self.taken.tokens_cached - self.before.tokens_cached),
-        ).priced_at(self._prices)
+        ).priced_at(self._price)
 
     def outcome(self, code: int, complaint: str = "") -> RunResult:
         """Return the result of the run; `complaint` is the end of the error output."""
@@ -262,6 +269,17 @@ class Events:
         )
 
 
+def _tool(item: Mapping[str, Any]) -> str | None:
+    """The tool that an item is a call of; None for other items."""
+    match item.get("type"):
+        case "mcp_tool_call":
+            return f"{item.get('server')}/{item.get('tool')}"
+        case "command_execution":
+            return _COMMAND
+        case _:
+            return None
+
+
 def _reason(error: str) -> tuple[str, faults.Seen | None]:
     """Return the reason of a failure in one word, and its fault."""
     if _NO_SUCH_SESSION.search(error):
@@ -279,7 +297,7 @@ async def attempt(
 ) -> RunResult:
     """Start the program once; returns its result. `login` is the worker's, for a run without a
     key."""
-    events = Events(session, context.config.prices)
+    events = Events(session, context.price)
     told = environment(context, program)
     argv = await threads.alone(command_line, context, program, session)
     if login is not None and context.config.sandbox == "full":
@@ -331,6 +349,10 @@ async def _read(child: Child, events: Events, context: RunContext) -> int:
         while events.calls:
             name, arguments = events.calls.pop(0)
             context.pace.call(name, arguments, ours=name.startswith(_REMIT))
+        while events.ends:
+            name, failed = events.ends.pop(0)
+            if not name.startswith(_REMIT):
+                context.pace.ended(name, failed=failed)
         if events.hopeless:
             await child.end()
             break

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.guarded_http import literal
+from remit.adapters.price_table import Served
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import TIMEOUT, PricedSettings, Seconds, optional
 from remit.adapters.setup import probe
@@ -122,6 +123,15 @@ class Llm(Adapter):
         },
         "Ollama on the same machine": {"provider": "ollama", "model": "qwen3"},
     }
+
+    def served(self, config: LlmConfig) -> Served | None:
+        provider = config.provider
+        model = config.model or (_MODELS.get(provider) if provider else None)
+        if model is None:
+            return None
+        # Without a provider, it is the first one whose key the worker has.
+        at_list_price = provider in _VARIABLES and not config.is_served_elsewhere
+        return Served(model, provider if at_list_price else None)
 
     def check(
         self, config: LlmConfig | None = None, environment: Environment | None = None

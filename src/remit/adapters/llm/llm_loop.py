@@ -120,16 +120,14 @@ async def _talk(context: RunContext, agent: Any, tools: list[Any]) -> RunResult:
                 _note(context, answer)
                 calls = any(hasattr(part, "tool_name") for part in answer.parts)
                 # Before its tools are called, so that a used-up budget ends the run at once.
-                await context.spend(
-                    _usage(talk.usage).priced_at(context.config.prices), last=not calls
-                )
+                await context.spend(_usage(talk.usage).priced_at(context.price), last=not calls)
                 turns += 1
                 context.pace.turn(turns)
                 for part in answer.parts:
                     if hasattr(part, "tool_name"):
                         context.pace.call(part.tool_name, _arguments(part), ours=True)
         result = talk.result
-    context.spent = _usage(talk.usage).priced_at(context.config.prices)
+    context.spent = _usage(talk.usage).priced_at(context.price)
     session = None
     if context.config.session_policy is not None and not context.background:
         session = _keep(context, result.all_messages_json())
@@ -238,13 +236,11 @@ def _arguments(part: Any) -> Any:
 
 
 def _usage(taken: Any) -> Usage:
-    """Convert the library's usage; it knows the prices of many models."""
-    cost = getattr(taken, "cost", None)
+    """Convert the library's usage, without the cost by its own price list."""
     return Usage(
         tokens_in=int(taken.input_tokens or 0),
         tokens_out=int(taken.output_tokens or 0),
         tokens_cached=int(taken.cache_read_tokens or 0),
-        cost_micros=round(float(cost) * 1_000_000) if cost else 0,
     )
 
 

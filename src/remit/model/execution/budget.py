@@ -9,6 +9,7 @@ from typing import Protocol
 
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, OutcomeId
+from remit.model.execution.cost import Cost
 
 CENT = 10_000
 DOLLAR = 100 * CENT
@@ -40,6 +41,41 @@ class Metered:
 
 
 METERS = tuple(meter.name for meter in fields(Metered))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Priced(Metered):
+    """Usage with what is known of its cost."""
+
+    __slots__ = ()
+
+    #: Whether the cost is an estimate: by a price list, or by earlier runs.
+    cost_estimated: bool = False
+    #: JSON text: the `Price` of its model when it began; None if that is not known.
+    price: str | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether more may be reported."""
+        raise NotImplementedError
+
+    @property
+    def lacks_cost(self) -> bool:
+        """Whether it took tokens of which nobody has said what they cost."""
+        taken = self.tokens_in + self.tokens_out
+        return bool(taken) and not self.cost_micros and (self.price is None or self.is_live)
+
+    @property
+    def cost(self) -> Cost:
+        """The cost so far. Tokens count as unpriced when nothing more can be reported of them."""
+        unpriced = self.lacks_cost and not self.is_live
+        tokens = self.tokens_in + self.tokens_out if unpriced else 0
+        return Cost(self.cost_micros, self.cost_estimated, tokens)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The cost in dollars; None if it is unknown, for good or until its program reports it."""
+        return None if self.lacks_cost else self.cost_micros / DOLLAR
 
 
 class Taken(Protocol):

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, JobId, MessageId
-from remit.model.execution.budget import Metered
+from remit.model.execution.budget import Metered, Priced
 from remit.model.leased import Leased
 
 #: Most attempts of a job whose workers died: the job may be the cause.
@@ -27,7 +27,7 @@ UNFINISHED = frozenset({JobStatus.QUEUED, JobStatus.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
-class Job(Leased, Metered):
+class Job(Leased, Priced, Metered):
     id: JobId
     company_id: CompanyId
     #: The agent that asked for it, and its request.
@@ -49,3 +49,7 @@ class Job(Leased, Metered):
     error: str | None = None
     #: The message that answered the sender.
     answer_id: MessageId | None = None
+
+    @property
+    def is_live(self) -> bool:
+        return self.status in UNFINISHED

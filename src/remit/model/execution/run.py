@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros
 from remit.ids import AgentId, CompanyId, RunId, UserId
-from remit.model.execution.budget import Metered
+from remit.model.execution.budget import Metered, Priced
 
 RunStatus = StrEnum("RunStatus", "RUNNING COMPLETED FAILED CANCELLED LOST")
 
@@ -15,7 +15,7 @@ ENDED_WELL = frozenset({RunStatus.COMPLETED, RunStatus.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Metered):
+class Run(Priced, Metered):
     id: RunId
     company_id: CompanyId
     agent_id: AgentId
@@ -47,8 +47,6 @@ class Run(Metered):
     log_bytes: int = 0
     #: Whether it asked to be continued at once.
     goes_on: bool = False
-    #: Whether its cost is an estimate from earlier runs, for lack of a report.
-    cost_estimated: bool = False
     #: The fault of a failed run, and its end if that is known.
     fault: str | None = None
     fault_until: Micros | None = None
@@ -56,6 +54,10 @@ class Run(Metered):
     account_id: str | None = None
     #: Whether its program called tools that are not Remit's, such as a shell.
     acted: bool = False
+
+    @property
+    def is_live(self) -> bool:
+        return self.status is RunStatus.RUNNING
 
 
 @dataclass(frozen=True, slots=True)

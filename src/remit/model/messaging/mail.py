@@ -85,6 +85,11 @@ class Message:
     #: The matter of a letter of Remit, such as `account:<id>`: unread copies go when it is over.
     about: str | None = None
 
+    @property
+    def is_to_itself(self) -> bool:
+        """Whether a run wrote it to its own agent."""
+        return self.sender_run_id is not None and self.address == f"agent:{self.sender_agent_id}"
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:

@@ -31,6 +31,9 @@ class Company:
     permission_policy: str = "{}"
     #: JSON text: the limits that were set; see `model/execution/limit.py`.
     limits: str = "{}"
+    #: JSON text: prices of models that take the place of listed ones; see
+    #: `model/execution/prices.py`.
+    prices: str = "{}"
     #: Committer and co-authors of its agents' commits: `Name <address>`; None: Remit, nobody.
     commit_committer: str | None = None
     commit_co_authors: str | None = None

@@ -152,8 +152,10 @@ class Context(RunContext):
 
     def _tell_of_the_turn(self) -> None:
         turn = Entry(EntryKind.TURN, turn=self.turns, **asdict(self.spent))
-        if self.about and not self.spent.cost_micros:
+        if not self.spent.cost_micros and self.about:
             turn = replace(turn, cost_micros=self.about, cost_estimated=True)
+        elif not self.spent.cost_micros and self.price is None:
+            turn = replace(turn, cost_micros=None)
         self.tell(turn)
 
     async def _tell_that_it_answers(self) -> None:

@@ -19,6 +19,7 @@ from remit.errors import RemitError
 from remit.ids import Ids
 from remit.model.connections.mcp_server import McpServer
 from remit.model.connections.secret import filled, named_in
+from remit.model.execution.calls import with_calls
 from remit.model.execution.fault import Fault
 from remit.model.execution.limit import RUNAWAY
 from remit.runtime.deadlines import leave_behind, uninterrupted
@@ -145,6 +146,8 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     try:
         result = context.advised(context.judged(await call(adapter, context)))
         result = replace(result, acted=result.acted or context.pace.acted)
+        if result.reason in RUNAWAY:
+            result = replace(result, error=with_calls(result.error, context.pace.calls))
     finally:
         app.places.close(claimed.token)
         await uninterrupted(context.close())
@@ -207,13 +210,16 @@ async def _prepare(
         journal=Journal(app.gate, app.clock, claimed.run_id, known, adapter.reader()),
         gate=app.gate,
         may_have_full_access=briefing.full_access,
+        price=briefing.price,
         money_left=briefing.left.get("money"),
         most_turns=briefing.limits["turns_per_run"],
         pace=Pace(
             turns=briefing.limits["turns_per_run"],
             repeats=briefing.limits["identical_calls"],
+            failures=briefing.limits["failed_calls"],
             # Only the adapter sees calls of other tools than Remit's; they interrupt the streak.
             elsewhere=lambda: app.streaks.interrupt(claimed.run_id),
+            calls=app.streaks.calls(claimed.run_id),
         ),
         known=known,
         secret=secret,
@@ -356,6 +362,7 @@ def report(result: RunResult) -> dict[str, Any]:
         "tokens_out": result.usage.tokens_out,
         "tokens_cached": result.usage.tokens_cached,
         "cost_micros": result.usage.cost_micros,
+        "cost_estimated": result.usage.cost_estimated,
         "exit_reason": result.reason,
         "error": result.error,
         "fault": result.fault or RUNAWAY.get(result.reason),

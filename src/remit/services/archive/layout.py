@@ -14,7 +14,9 @@ from remit.errors import BadInput
 from remit.model.connections.commit_identity import some_people, somebody
 from remit.model.connections.secret import secret_name
 from remit.model.event import Event
+from remit.model.execution import prices
 from remit.model.execution.limit import changed as with_limits
+from remit.model.execution.prices import changed as with_prices
 from remit.model.messaging.confirmation import MailDecisions
 from remit.model.messaging.mail import Messaging
 from remit.model.organisation import path_pattern
@@ -165,6 +167,17 @@ def _limits(stored: str) -> dict[str, int] | None:
     return {name: limit or 0 for name, limit in json.loads(stored).items()} or None
 
 
+def _read_prices(fields: Fields, key: str) -> str:
+    try:
+        return with_prices("{}", fields.get(key))
+    except BadInput as error:
+        raise fields.wrong(key, f"are refused: {error.sentence.rstrip('.')}") from None
+
+
+def _prices(text: str) -> dict[str, dict[str, float]] | None:
+    return {model: price.view() for model, price in prices.stored(text).items()} or None
+
+
 def _policy(text: object, _: str) -> str:
     try:
         return policy(str(text)).stored()
@@ -184,6 +197,7 @@ COMPANY_RECORD = Record(
     Entry("chat_llm_model", line(100), default=None),
     Entry("review_hours", checked(lambda text, _: review_hours(text)), before=DEFAULT_REVIEW_HOURS),
     Entry("limits", Kind(_limits, _read_limits), before="{}"),
+    Entry("prices", Kind(_prices, _read_prices), before="{}"),
     Entry("permission_policy", checked(_policy), before="{}"),
     "created_at",
     Entry("commit_committer", checked(somebody), default=None),

@@ -99,8 +99,8 @@ def _is_tables(value: Any) -> bool:
 def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
+    if isinstance(value, int | float):
+        return repr(value)
     if isinstance(value, str):
         return _string(value)
     if len(value) == 1 and not _remark(value[0]):

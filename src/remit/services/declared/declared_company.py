@@ -15,6 +15,7 @@ from remit.authority import Action
 from remit.errors import BadInput, Conflict
 from remit.model.connections.secret import source_name
 from remit.model.execution.limit import is_as_before
+from remit.model.execution.prices import changed as with_prices
 from remit.model.organisation.grant import Grant, Mode, is_over_machine, parse_level, parse_mode
 from remit.model.organisation.permission import LEVEL_SETTINGS, PermissionLevel, Preset, preset
 from remit.model.text import clean_line
@@ -167,6 +168,8 @@ def _company(ctx: Context, plan: Plan, section: Entry) -> None:
     with at("company", tuple(called.values())):
         if "limits" in differs and is_as_before(company.limits, differs["limits"]):
             del differs["limits"]
+        if "prices" in differs and with_prices(company.prices, differs["prices"]) == company.prices:
+            del differs["prices"]
         if differs:
             assert ctx.company is not None
             companies.change.body(ctx, company=ctx.company, **differs)

@@ -14,6 +14,7 @@ from remit.clock import Micros
 from remit.errors import Conflict, NotFound, Refused
 from remit.ids import FileId, JobId, is_id
 from remit.model.execution.account import PROBES, Account
+from remit.model.execution.cost import Price
 from remit.model.execution.fault import CONSEQUENCES, fault_of
 from remit.model.execution.job import MOST_ATTEMPTS, Job, JobStatus
 from remit.model.messaging.mail import Message
@@ -29,7 +30,7 @@ from remit.services.execution.run_queue import LEASE_TIME, MOST_AT_ONCE, has_ful
 from remit.services.knowledge import files
 from remit.services.organisation import halts
 from remit.services.queues import Held, Queue
-from remit.services.spending import budgets, ledger, limits
+from remit.services.spending import budgets, ledger, limits, pricing
 from remit.services.verbs import Added
 from remit.store.execution import jobs as statements
 from remit.store.messaging import mail as mail_statements
@@ -225,6 +226,7 @@ class Material:
     #: The remainder of each kind of budget.
     left: Mapping[str, int]
     limits: Mapping[str, int | None]
+    price: Price | None
     subject: str
     #: The file of the text, and the hash of its version.
     body: tuple[FileId, str]
@@ -257,6 +259,7 @@ def material(ctx: Context, *, job: str, epoch: int) -> Material:
             ctx, {kind.value: means.left for kind, means in ledger.means(ctx, agent.id).items()}
         ),
         limits=limits.of_company(ctx).view(),
+        price=pricing.price_of(ctx, job_row.adapter_type, json.loads(job_row.adapter_config)),
         subject=message.subject,
         body=(message.body_file_id, body.sha256),
         attachments=_attachments(ctx, agent, message),

@@ -4,7 +4,9 @@ The answer is a reply to the sender, in the transaction that ends the job. A sen
 gets none; that is only recorded.
 """
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated
 
 from remit.adapters.running import Usage
@@ -12,6 +14,7 @@ from remit.authority import Action
 from remit.errors import Conflict, NotFound
 from remit.ids import END_OF_IDS, JobId, MessageId
 from remit.model.execution.budget import METERS
+from remit.model.execution.cost import Cost
 from remit.model.execution.job import FAILED, LONGEST_ANSWER, UNFINISHED, Job, JobStatus
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.principal import SYSTEM, ActorKind
@@ -22,7 +25,7 @@ from remit.services.execution.running import reader, require_look
 from remit.services.fields import CompanyRef, Help, JobRef, OnlyAgent, Remark
 from remit.services.messaging import mail
 from remit.services.queues import Queue
-from remit.services.spending import ledger
+from remit.services.spending import ledger, pricing
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.store.execution import jobs as statements
 from remit.store.messaging import mail as mail_statements
@@ -181,9 +184,24 @@ def charge(ctx: Context, job: Job, usage: Mapping[str, int]) -> dict[str, int]:
     """Charge the usage of a job to its sender; the only place that does so."""
     taken = {name: min(max(int(usage.get(name, 0)), 0), _MOST_COUNTED) for name in METERS}
     if any(taken.values()):
+        price = pricing.price_of(ctx, job.adapter_type, json.loads(job.adapter_config))
+        tokens = taken["tokens_in"], taken["tokens_out"], taken["tokens_cached"]
+        estimated = bool(usage.get("cost_estimated"))
+        if price is not None and not taken["cost_micros"]:  # cut off before it was worked out
+            taken["cost_micros"] = price.of(*tokens)
+            estimated = taken["cost_micros"] > 0
+        cost = Cost(taken["cost_micros"], estimated)
+        if price is None and not cost.micros:
+            cost = replace(cost, unpriced=taken["tokens_in"] + taken["tokens_out"])
         more = {f"more_{name}": count for name, count in taken.items()}
-        ctx.tx.run(statements.CHARGE, job=job.id, **more)
-        ledger.charge(ctx, job.agent_id, Usage(**taken))
+        ctx.tx.run(
+            statements.CHARGE,
+            job=job.id,
+            **more,
+            estimated=job.cost_estimated or cost.estimated,
+            new_price=price.stored() if price else job.price,
+        )
+        ledger.charge(ctx, job.agent_id, Usage(*tokens, taken["cost_micros"]), cost)
     return taken
 
 

@@ -12,6 +12,7 @@ from remit.errors import Conflict, RemitError
 from remit.model.connections.commit_identity import CommitIdentity
 from remit.model.connections.lent_plugin import LentPlugin
 from remit.model.connections.mcp_server import McpServer
+from remit.model.execution.cost import Price
 from remit.model.execution.limit import stored
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.principal import Principal
@@ -57,6 +58,8 @@ class Briefing:
     #: The remainder of each kind of budget.
     left: Mapping[str, int]
     limits: Mapping[str, int | None]
+    #: Of its model; None where it is not known.
+    price: Price | None
     agent: Mapping[str, Any]
     company: shapes.CompanyShape
     boss: shapes.BossShape
@@ -106,6 +109,7 @@ def briefing(ctx: Context, *, run: str, token: str) -> Briefing:
     return Briefing(
         left=left,
         limits=stored(company.limits).view(),
+        price=Price.read(run_row.price),
         agent={
             **views.agent(agent),
             "prompt": agent.prompt,

@@ -14,6 +14,7 @@ from remit.services import lookup, shapes
 from remit.services.command import Context
 from remit.services.organisation import tree
 from remit.services.people import users
+from remit.services.spending import pricing
 from remit.store.execution import due
 from remit.store.execution import runs as statements
 
@@ -35,6 +36,7 @@ def begin(
     """Begin a run, with what is due to the agent now, and issue its token."""
     assert is_id(run_id)
     is_due = ctx.tx.all(due.DUE_OF, agent=agent.id, limit=MOST_DUE)
+    price = pricing.price_of(ctx, agent.adapter_type, json.loads(agent.adapter_config))
     run = Run(
         id=RunId(run_id),
         company_id=agent.company_id,
@@ -53,6 +55,7 @@ def begin(
         ),
         shown=ctx.place_in_record,
         account_id=account,
+        price=None if price is None else price.stored(),
     )
     ctx.tx.add(run)
     tree.set_status(ctx, agent, AgentStatus.RUNNING)

@@ -13,6 +13,16 @@ from remit.services.people.shapes import NewTokenShape
 from remit.services.shape_basics import Moment, OwnedShape
 
 
+class PriceShape(TypedDict):
+    """Price of a model for a million tokens, in dollars, and where it is from."""
+
+    model: str
+    input: float
+    cached: float
+    output: float
+    source: str
+
+
 class RunShape(OwnedShape):
     agent_id: str
     status: Annotated[str, RunStatus]
@@ -30,8 +40,12 @@ class RunShape(OwnedShape):
     tokens_in: int
     tokens_out: int
     tokens_cached: int
-    cost_usd: float
+    #: None while nobody knows what its tokens cost.
+    cost_usd: float | None
     cost_estimated: bool
+    #: The tokens of unknown cost, once it has ended.
+    tokens_unpriced: int
+    price: PriceShape | None
     exit_reason: str | None
     error: str | None
     fault: str | None
@@ -112,7 +126,12 @@ class JobShape(OwnedShape):
     tokens_in: int
     tokens_out: int
     tokens_cached: int
-    cost_usd: float
+    #: None while nobody knows what its tokens cost.
+    cost_usd: float | None
+    cost_estimated: bool
+    #: The tokens of unknown cost, once it has ended.
+    tokens_unpriced: int
+    price: PriceShape | None
 
 
 class JobWithWaitShape(JobShape):
@@ -214,3 +233,4 @@ class RunEndShape(TypedDict, total=False):
     tokens_out: int
     tokens_cached: int
     cost_micros: int
+    cost_estimated: bool

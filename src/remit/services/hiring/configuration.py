@@ -33,7 +33,7 @@ from remit.services.organisation import tree
 from remit.services.organisation.permissions import HIRING
 from remit.services.redaction import restore, without_secrets
 from remit.services.shape_basics import JsonObject
-from remit.services.spending import budgets, ledger
+from remit.services.spending import budgets, ledger, promises
 from remit.services.surfaces import AsRoute, AsTool
 from remit.store.engine.statement import row
 from remit.store.execution import jobs as job_statements
@@ -126,9 +126,11 @@ def change(
         _refuse_unconfigurable(agent_row)
         details = {"revision": agent_row.config_revision, "changed": [], "source": "change"}
         ctx.record("agent.configure", f"agent:{agent_row.id}", {**details, "approval": None})
-        return {**views.agent(agent_row), **_shown(agent_row)}
+        return {**views.agent(agent_row), **_shown(agent_row), "warning": None}
     new = apply(ctx, agent_row, wanted, RevisionSource.CHANGE)
-    return {**views.agent(new), **_shown(new)}
+    concerns = changes.keys() & {"budgetMonthlyCents", *CONFIG_KEYS}
+    warning = promises.warning(ctx, new) if concerns else None
+    return {**views.agent(new), **_shown(new), "warning": warning}
 
 
 def _differs(agent: Agent, wanted: Mapping[str, Any]) -> bool:
@@ -255,7 +257,7 @@ def rollback(
     if earlier is None:
         raise NotFound("There is no such revision.", "List the agent's revisions.")
     new = apply(ctx, agent_row, json.loads(earlier.config), RevisionSource.ROLLBACK)
-    return {**views.agent(new), **_shown(new)}
+    return {**views.agent(new), **_shown(new), "warning": promises.warning(ctx, new)}
 
 
 def merged(agent: Agent, changes: Mapping[str, Any]) -> dict[str, object]:

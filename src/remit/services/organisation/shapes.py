@@ -65,6 +65,8 @@ class ConfiguredAgentShape(AgentShape):
 
     agent_id: str
     revision: int
+    #: Why its new budget of money does not hold it, if so.
+    warning: str | None
 
 
 class MovedOutcomeShape(TitledShape):

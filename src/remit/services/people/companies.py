@@ -12,6 +12,7 @@ from remit.model.connections.secret import secret_name
 from remit.model.event import GENESIS
 from remit.model.execution.limit import changed as with_limits
 from remit.model.execution.limit import stored
+from remit.model.execution.prices import changed as with_prices
 from remit.model.messaging.confirmation import MailDecisions
 from remit.model.messaging.mail import Messaging
 from remit.model.organisation.company import (
@@ -45,6 +46,13 @@ Committer = Annotated[CommitNames, Help("The committer for its agents: `Acme <bo
 CoAuthors = Annotated[CommitNames, Help("Co-authors of each commit, with commas between several.")]
 Key = Annotated[str, Text(64, empty=True, one_line=True)]
 Signing = Annotated[Key, Help("The secret with the key that signs commits.")]
+Prices = Annotated[
+    Mapping[str, object],
+    Help(
+        'Dollars for a million tokens, by model: `{"gpt-5.5": {"input": 5, "output": 30}}`; '
+        "null: the list price."
+    ),
+]
 MailDecision = Annotated[
     str,
     MailDecisions,
@@ -147,6 +155,7 @@ class Settings(TypedDict, total=False):
     commit_co_authors: CoAuthors | None
     commit_signing: Signing | None
     limits: Limits | None
+    prices: Prices | None
     mail_decisions: MailDecision | None
 
 
@@ -181,6 +190,7 @@ CALLED = {name: _ROUTE.called(name) for name in Settings.__annotations__}
     "companies.change",
     Added("review_hours", None),
     Added("limits", None),
+    Added("prices", None),
     Added("commit_committer", None),
     Added("commit_co_authors", None),
     Added("commit_signing", None),
@@ -196,8 +206,8 @@ def change(
 ) -> shapes.CompanyShape:
     """Rename a company, or change how it is run. An empty text takes a default back.
 
-    `limits` are those to be changed; 0 or "none" turns one off. `expected` is what the caller saw
-    before; if it has changed since, the call is refused.
+    `limits` and `prices` are those to be changed; 0 or "none" turns a limit off. `expected` is
+    what the caller saw before; if it has changed since, the call is refused.
     """
     changes: Arguments = {name: value for name, value in settings.items() if value is not None}
     if not changes:
@@ -207,10 +217,11 @@ def change(
     read: Arguments = {
         name: _READ[name](value, CALLED[name]) if name in _READ else value or None
         for name, value in changes.items()
-        if name != "limits"
+        if name not in ("limits", "prices")
     }
     limits = with_limits(old.limits, changes["limits"]) if "limits" in changes else old.limits
-    new = replace(old, **read, limits=limits)
+    prices = with_prices(old.prices, changes["prices"]) if "prices" in changes else old.prices
+    new = replace(old, **read, limits=limits, prices=prices)
     taken = ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(new.name))
     if taken is not None and taken.id != old.id:
         raise AlreadyExists(f"There is a company named {new.name!r} already.")

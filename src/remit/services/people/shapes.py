@@ -24,6 +24,8 @@ class CompanyShape(NamedShape):
     commit_signing: str | None
     mail_decisions: Annotated[str, MailDecisions]
     limits: dict[str, int | None]
+    #: Dollars for a million tokens, by model.
+    prices: dict[str, dict[str, float]]
     created_at: Moment
     #: The part that the calling person has in it.
     role: NotRequired[Annotated[str, UserRole]]

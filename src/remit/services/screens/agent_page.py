@@ -145,11 +145,18 @@ def _runs_by_day(ctx: Context, agent: Agent) -> list[int]:
 
 
 @query("portrait.run_totals")
-def run_totals(ctx: Context, *, agent: str) -> dict[str, int]:
+def run_totals(ctx: Context, *, agent: str) -> shapes.AgentTotalsShape:
     """Totals over all runs of an agent."""
     agent_row = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.OUTCOME_READ, on=f"agent:{agent_row.id}", home=agent_row.id)
-    return ctx.tx.one(statements.RUN_TOTALS, agent=agent_row.id) or {}
+    totals = ctx.tx.existing(statements.RUN_TOTALS, agent=agent_row.id)
+    return {
+        "runs": totals.runs,
+        "tokens_in": totals.tokens_in,
+        "tokens_out": totals.tokens_out,
+        "tokens_cached": totals.tokens_cached,
+        **totals.cost.view(),
+    }
 
 
 @query("portrait.correspondence")

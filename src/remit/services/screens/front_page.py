@@ -15,6 +15,7 @@ from remit.errors import BadInput
 from remit.ids import END_OF_IDS, RunId, earliest_id
 from remit.model.execution import transcript
 from remit.model.execution.budget import CENT
+from remit.model.execution.cost import Cost
 from remit.model.execution.run import Run
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.principal import ActorKind
@@ -97,7 +98,7 @@ def _line(ctx: Context, row: Standing, word: str) -> shapes.StandingShape:
         "agents": 1,
         "doing": "",
         "last": "",
-        "cost_micros": None,
+        "cost": None,
     }
     if not ctx.decide(Action.OUTCOME_READ, home=row.id).allowed:
         return line
@@ -107,7 +108,7 @@ def _line(ctx: Context, row: Standing, word: str) -> shapes.StandingShape:
             **line,
             "doing": _doing(ctx, run),
             "last": _last_words(ctx, run),
-            "cost_micros": run.cost_micros,
+            "cost": {**run.cost.view(), "cost_usd": run.cost_usd},
         }
     agent = lookup.known_agent(ctx, row.id)
     return {**line, "doing": idleness.reason(ctx, agent)[1]}
@@ -161,9 +162,11 @@ def trend(ctx: Context, *, company: str | None, back: str = "14d") -> shapes.Tre
     first_day = min(month_of(ctx.now), day_of(since))
     spent = dict(ctx.tx.all(statements.SPENT_BY_DAY, since=first_day, **here))
     if span == DAY:
-        money = [spent.get(at, 0) for at in began]
+        costs = [spent.get(at, Cost()) for at in began]
     else:
-        money = [by_span[at].cost_micros if at in by_span else 0 for at in began]
+        costs = [by_span[at].cost if at in by_span else Cost() for at in began]
+    of_today = spent.get(day_of(ctx.now), Cost())
+    of_month = sum((cost for day, cost in spent.items() if day >= month_of(ctx.now)), Cost())
     today = [totals for at, totals in by_span.items() if at >= day_of(ctx.now)]
     return {
         "range": back,
@@ -171,13 +174,17 @@ def trend(ctx: Context, *, company: str | None, back: str = "14d") -> shapes.Tre
         "span": span,
         "runs": [by_span[at].runs if at in by_span else 0 for at in began],
         "failed": [by_span[at].failed if at in by_span else 0 for at in began],
-        "money": money,
+        "money": [cost.micros for cost in costs],
+        "costs": [cost.view() for cost in costs],
+        "cost": sum(costs, Cost()).view(),
         "today": {
             "runs": sum(totals.runs for totals in today),
             "failed": sum(totals.failed for totals in today),
-            "micros": spent.get(day_of(ctx.now), 0),
+            "micros": of_today.micros,
+            "cost": of_today.view(),
         },
-        "month_micros": sum(n for day, n in spent.items() if day >= month_of(ctx.now)),
+        "month_micros": of_month.micros,
+        "month_cost": of_month.view(),
         "day_limit": limits.of_company(ctx).money_per_day,
         "month_limit": _month_limit(ctx),
     }

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from remit.authority import Action
 from remit.clock import month_of
+from remit.model.execution.cost import Cost, cost_of
 from remit.services import lookup, shapes
 from remit.services.command import Context, query
 from remit.services.organisation import idleness
@@ -27,7 +28,10 @@ def lines(ctx: Context, *, company: str | None) -> dict[str, shapes.Organisation
     spent = dict(ctx.tx.all(statements.SPENT_BY_AGENT, since=month_of(ctx.now), **part))
     last = dict(ctx.tx.all(statements.LAST_RUNS, **part))
     bosses = {agent: row.boss_id for agent, (row, _) in known.items()}
-    below = _summed(bosses, {agent: spent.get(agent, 0) for agent in known})
+    below = {
+        name: _summed(bosses, {agent: getattr(spent.get(agent, Cost()), name) for agent in known})
+        for name in ("micros", "estimated", "unpriced")
+    }
     bad = _summed(
         bosses, {agent: int(standing.WORDS[word] == "bad") for agent, (_, word) in known.items()}
     )
@@ -48,8 +52,8 @@ def lines(ctx: Context, *, company: str | None) -> dict[str, shapes.Organisation
             "worst": worst[agent],
             "worst_kind": standing.WORDS[worst[agent]],
             "bad_below": bad[agent] - int(standing.WORDS[word] == "bad"),
-            "spent": spent.get(agent, 0),
-            "spent_below": below[agent],
+            "cost": spent.get(agent, Cost()).view(),
+            "cost_below": cost_of(*(below[name][agent] for name in below)).view(),
             "at": row.started_at or last.get(agent),
         }
         for agent, (row, word) in known.items()

@@ -68,8 +68,8 @@ def totals(ctx: Context, **wanted: Unpack[runs.Sought]) -> shapes.RunTotalsShape
     return {
         "runs": sums.runs,
         "failed": sums.failed,
-        "cost_usd": sums.cost_micros / 1_000_000,
         "tokens": sums.tokens,
+        **sums.cost.view(),
     }
 
 
@@ -86,7 +86,7 @@ def spans(ctx: Context, **wanted: Unpack[runs.Sought]) -> shapes.RunSpansShape:
                 "status": row.status,
                 "started_at": row.started_at,
                 "ended_at": row.ended_at,
-                "cost_usd": row.cost_micros / 1_000_000,
+                **row.cost.view(),
             }
             for row in rows[:MOST_SPANS]
         ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired, TypedDict
 
+from remit.model.execution.cost import CostShape
 from remit.model.execution.run import RunStatus
 from remit.model.organisation.agent import AgentStatus
 from remit.services.execution.shapes import BossShape, JobShape, RunShape
@@ -129,7 +130,8 @@ class StandingShape(TypedDict):
     agents: int
     doing: str
     last: str
-    cost_micros: int | None
+    #: Of its run.
+    cost: CostShape | None
 
 
 class FrontShape(TypedDict):
@@ -143,6 +145,7 @@ class TodayShape(TypedDict):
     runs: int
     failed: int
     micros: int
+    cost: CostShape
 
 
 class TrendShape(TypedDict):
@@ -154,8 +157,12 @@ class TrendShape(TypedDict):
     runs: list[int]
     failed: list[int]
     money: list[int]
+    costs: list[CostShape]
+    #: The sum of the bars.
+    cost: CostShape
     today: TodayShape
     month_micros: int
+    month_cost: CostShape
     day_limit: int | None
     month_limit: int | None
 
@@ -290,20 +297,27 @@ class RecordPageShape(TypedDict):
     last: int
 
 
-class RunTotalsShape(TypedDict):
+class AgentTotalsShape(CostShape):
+    """Totals over all runs of an agent."""
+
+    runs: int
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+
+
+class RunTotalsShape(CostShape):
     runs: int
     failed: int
-    cost_usd: float
     tokens: int
 
 
-class RunSpanShape(TypedDict):
+class RunSpanShape(CostShape):
     id: str
     agent_id: str
     status: Annotated[str, RunStatus]
     started_at: int
     ended_at: int | None
-    cost_usd: float
 
 
 class RunSpansShape(TypedDict):
@@ -326,8 +340,9 @@ class OrganisationLineShape(NamedShape):
     worst: str
     worst_kind: str
     bad_below: int
-    spent: int
-    spent_below: int
+    #: Of this month.
+    cost: CostShape
+    cost_below: CostShape
     #: Start of its live run, or else of its last one.
     at: int | None
 

@@ -10,6 +10,7 @@ from typing import Any
 from remit.authority import Action
 from remit.clock import moment, month_of, next_month
 from remit.model.execution.budget import Account, Kind, Reservation, Stop, shown
+from remit.model.execution.cost import Cost
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import BY_REMIT
 from remit.services import lookup, shapes, views
@@ -18,7 +19,7 @@ from remit.services.execution import waking
 from remit.services.execution.running import entered, require_look
 from remit.services.fields import AgentRef, CompanyRef
 from remit.services.governance import approval_engine
-from remit.services.spending import ledger, limits
+from remit.services.spending import ledger, limits, promises
 from remit.services.spending.ledger import Means, charge
 from remit.services.surfaces import AsRoute
 from remit.store.execution import budgets as statements
@@ -152,8 +153,10 @@ def overview(ctx: Context, agent: Agent) -> shapes.BudgetShape:
         "until": views.time(next_month(ctx.now)),
         "money": side(Kind.MONEY),
         "tokens": side(Kind.TOKENS),
+        "cost": (spent.cost if spent else Cost()).view(),
         "stopped_at": views.time(stop.since) if stop else None,
         "limits": limits.overview(ctx, agent),
+        "warning": promises.warning(ctx, agent),
     }
 
 
@@ -232,6 +235,7 @@ def listing(
                 "reports_to": node.boss_id,
                 "money": _listed(Kind.MONEY, mine, took, month),
                 "tokens": _listed(Kind.TOKENS, mine, took, month),
+                "cost": (took.cost if took else Cost()).view(),
             }
         )
     return rows

@@ -23,6 +23,7 @@ from remit.model.execution.budget import (
     limit_of,
     shown,
 )
+from remit.model.execution.cost import Cost, Price
 from remit.model.execution.run import Run, RunStatus
 from remit.model.organisation.agent import Agent
 from remit.services import lookup
@@ -99,10 +100,11 @@ def used_up(ctx: Context, agent: str) -> Means | None:
 # ── spending ────────────────────────────────────────────────────────────────────────────────────
 
 
-def charge(ctx: Context, agent: str, taken: Taken) -> None:
-    """Charge usage to the payers of an agent, and count it as the agent's spending."""
+def charge(ctx: Context, agent: str, taken: Taken, cost: Cost) -> None:
+    """Charge usage to the payers of an agent, and count it as the agent's spending: `cost` is what
+    is known of it."""
     amounts = {kind: amount_of(taken, kind) for kind in Kind}
-    if not any(amounts.values()):
+    if not any(amounts.values()) and not cost.unpriced:
         return
     ctx.lock_company()
     month = month_of(ctx.now)
@@ -115,6 +117,8 @@ def charge(ctx: Context, agent: str, taken: Taken) -> None:
         company_id=ctx.company,
         money_micros=amounts[Kind.MONEY],
         tokens=amounts[Kind.TOKENS],
+        money_estimated=amounts[Kind.MONEY] if cost.estimated else 0,
+        tokens_unpriced=cost.unpriced,
     )
 
 
@@ -135,13 +139,19 @@ def _pay(ctx: Context, chain: list[Payer], amount: int, month: Micros) -> None:
             amount -= part
 
 
-def took(ctx: Context, run: Run, total: Mapping[str, Any]) -> Run:
-    """Charge a run's usage so far; only the increase is charged. Returns the run's updated row."""
+def took(ctx: Context, run: Run, total: Mapping[str, Any], *, ended: bool = False) -> Run:
+    """Charge a run's usage so far; only the increase is charged. Returns the run's updated row.
+
+    `ended`: it has just ended, so what nobody has priced by now counts as tokens of unknown cost.
+    """
     ctx.lock_company()
     now = ctx.tx.existing(run_statements.RUN, run=run.id)
     known = {name: max(getattr(now, name), total.get(name) or 0) for name in METERS}
-    later = _priced(ctx, replace(now, **known))
-    if later == now:
+    estimated = now.cost_estimated
+    if known["cost_micros"] > now.cost_micros:
+        estimated = bool(total.get("cost_estimated"))
+    later = _priced(ctx, replace(now, **known, cost_estimated=estimated))
+    if later == now and not (ended and later.cost.unpriced):
         return now
     ctx.tx.run(
         run_statements.COUNT_USAGE,
@@ -150,15 +160,24 @@ def took(ctx: Context, run: Run, total: Mapping[str, Any]) -> Run:
         **{f"new_{name}": getattr(later, name) for name in METERS},
     )
     more = {name: getattr(later, name) - getattr(now, name) for name in METERS}
-    charge(ctx, run.agent_id, replace(later, **more))
+    unpriced = later.cost.unpriced - (0 if ended else now.cost.unpriced)
+    charge(ctx, run.agent_id, replace(later, **more), replace(later.cost, unpriced=unpriced))
     return later
 
 
 def _priced(ctx: Context, run: Run) -> Run:
-    """Estimate the cost of a run that was cut off before its program reported it: by the price of a
-    token in the agent's earlier runs, or in those of others with the same adapter."""
-    was_cut = run.status not in (RunStatus.RUNNING, RunStatus.COMPLETED)
-    if not was_cut or (run.cost_micros and not run.cost_estimated):
+    """Estimate the cost of a run that ended before its program reported it: by the price of its
+    model when it began. Where that is not known and the run was cut off, by the price of a token in
+    the agent's earlier runs, or in those of others with the same adapter."""
+    if run.is_live or (run.cost_micros and not run.cost_estimated):
+        return run
+    price = Price.read(run.price)
+    if price is not None:
+        if run.cost_micros:
+            return run  # its adapter worked it out by that price
+        micros = price.of(run.tokens_in, run.tokens_out, run.tokens_cached)
+        return replace(run, cost_micros=micros, cost_estimated=micros > 0)
+    if run.status is RunStatus.COMPLETED:
         return run
     estimate = estimated(ctx, run)
     if estimate <= run.cost_micros:
@@ -167,8 +186,10 @@ def _priced(ctx: Context, run: Run) -> Run:
 
 
 def estimated(ctx: Context, run: Run) -> int:
-    """Return the estimated cost so far, by the price of tokens in earlier runs, in millionths of a
-    dollar; 0 if there is no price."""
+    """Return the estimated cost so far, by the price of its model or else of tokens in earlier
+    runs, in millionths of a dollar; 0 if there is no price."""
+    if (price := Price.read(run.price)) is not None:
+        return price.of(run.tokens_in, run.tokens_out, run.tokens_cached)
     tokens = run.tokens_in + run.tokens_out
     if not tokens:
         return 0

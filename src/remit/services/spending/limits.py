@@ -13,6 +13,7 @@ from typing import Any
 from remit.authority import Action
 from remit.clock import HOUR, Micros, day_of, moment, next_day
 from remit.ids import AgentId, CompanyId, earliest_id
+from remit.model.execution.cost import Cost
 from remit.model.execution.limit import (
     Limit,
     Limits,
@@ -58,6 +59,7 @@ def keeping(ctx: Context, agent: Agent) -> Reached | None:
         _reached(ctx, Limit.AGENT_TOKENS_PER_DAY, next_day(ctx.now) if spent else None, agent.id),
         _reached(ctx, Limit.COMPANY_RUNS_PER_HOUR, runs_here),
         money_reached(ctx, limits),
+        _tokens_reached(ctx, limits),
     ]
     return max(
         (reached for reached in candidates if reached is not None),
@@ -112,9 +114,14 @@ def tokens_today(ctx: Context, agent: str) -> int:
     return ctx.tx.one(statements.TOKENS_OF_AGENT, agent=agent, day=day_of(ctx.now)) or 0
 
 
+def cost_today(ctx: Context) -> Cost:
+    """Return what the company has spent on this day."""
+    return ctx.tx.one(statements.COST_OF_COMPANY, day=day_of(ctx.now)) or Cost()
+
+
 def money_today(ctx: Context) -> int:
     """Return the company's spending of this day, in millionths of a dollar."""
-    return ctx.tx.one(statements.MONEY_OF_COMPANY, day=day_of(ctx.now)) or 0
+    return cost_today(ctx).micros
 
 
 def money_left(ctx: Context, limits: Limits | None = None) -> int | None:
@@ -128,6 +135,13 @@ def money_reached(ctx: Context, limits: Limits | None = None) -> Reached | None:
     left = money_left(ctx, limits)
     until = next_day(ctx.now) if left is not None and left <= 0 else None
     return _reached(ctx, Limit.COMPANY_CENTS_PER_DAY, until)
+
+
+def _tokens_reached(ctx: Context, limits: Limits) -> Reached | None:
+    most = limits.company_unpriced_tokens_per_day
+    spent = most is not None and cost_today(ctx).unpriced >= most
+    until = next_day(ctx.now) if spent else None
+    return _reached(ctx, Limit.COMPANY_UNPRICED_TOKENS_PER_DAY, until)
 
 
 def capped(ctx: Context, left: Mapping[str, int]) -> dict[str, int]:
@@ -203,16 +217,23 @@ def sentence(ctx: Context, reached: Reached) -> str:
         Limit.COMPANY_RUNS_PER_HOUR: f"had {runs} within an hour",
         Limit.AGENT_TOKENS_PER_DAY: f"used its {amount} tokens of today",
         Limit.COMPANY_CENTS_PER_DAY: f"spent its {amount} of today",
+        Limit.COMPANY_UNPRICED_TOKENS_PER_DAY: f"used its {amount} tokens of unknown cost of today",
     }[reached.name]
     return f"{who} has {predicate}. It goes on at {moment(reached.until)}."
 
 
 def next_step(ctx: Context, reached: Reached) -> str:
-    return f"`{command(ctx, reached)}` raises the limit."
+    look, raise_it = _steps(ctx, reached)
+    return f"`{look}` shows what it did; `{raise_it}` raises the limit."
 
 
-def command(ctx: Context, reached: Reached) -> str:
-    return command_that_raises(reached.name, of_company(ctx).of(reached.name) or 1)
+def _steps(ctx: Context, reached: Reached) -> tuple[str, str]:
+    """Return the commands that show what used the limit up, and that raise it. Looking comes first:
+    a higher limit would feed an agent that works in circles."""
+    look = "remit run list"
+    if reached.agent_id is not None:
+        look += f" --agent {lookup.name_of(ctx, reached.agent_id)}"
+    return look, command_that_raises(reached.name, of_company(ctx).of(reached.name) or 1)
 
 
 def item(ctx: Context, reached: Reached) -> shapes.AwaitingShape:
@@ -222,7 +243,7 @@ def item(ctx: Context, reached: Reached) -> shapes.AwaitingShape:
     about = (reached.id, title, reached.agent_id, reached.since, cause)
     return {
         **views.awaiting(ctx.company, "limit", *about),
-        "next": command_that_raises(reached.name, limit),
+        "next": ", then ".join(_steps(ctx, reached)),
         "limit": reached.name.value,
         "allowed": limit,
         "raise_to": raised(limit),
@@ -249,12 +270,15 @@ def overview(ctx: Context, agent: Agent) -> shapes.UsedLimitsShape:
     return {
         "turns_per_run": limits.of(Limit.TURNS_PER_RUN),
         "identical_calls": limits.of(Limit.IDENTICAL_CALLS),
+        "failed_calls": limits.of(Limit.FAILED_CALLS),
         "agent_runs_per_hour": limits.of(Limit.AGENT_RUNS_PER_HOUR),
         "agent_tokens_per_day": limits.of(Limit.AGENT_TOKENS_PER_DAY),
         "company_runs_per_hour": limits.of(Limit.COMPANY_RUNS_PER_HOUR),
         "company_cents_per_day": limits.of(Limit.COMPANY_CENTS_PER_DAY),
+        "company_unpriced_tokens_per_day": limits.of(Limit.COMPANY_UNPRICED_TOKENS_PER_DAY),
         "tokens_today": tokens_today(ctx, agent.id),
         "company_money_today": money_today(ctx),
+        "company_cost_today": cost_today(ctx).view(),
         "company_money_left": None if money is None else max(money - money_today(ctx), 0),
         "held_until": views.time(reached.until) if (reached := keeping(ctx, agent)) else None,
     }

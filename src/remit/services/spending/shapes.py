@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from remit.model.execution.cost import CostShape
 from remit.services.shape_basics import Moment
 
 
@@ -51,12 +52,15 @@ class UsedLimitsShape(TypedDict):
 
     turns_per_run: int | None
     identical_calls: int | None
+    failed_calls: int | None
     agent_runs_per_hour: int | None
     agent_tokens_per_day: int | None
     company_runs_per_hour: int | None
     company_cents_per_day: int | None
+    company_unpriced_tokens_per_day: int | None
     tokens_today: int
     company_money_today: int
+    company_cost_today: CostShape
     company_money_left: int | None
     held_until: Moment | None
 
@@ -68,8 +72,12 @@ class BudgetShape(TypedDict):
     until: Moment
     money: BudgetSideShape
     tokens: BudgetSideShape
+    #: Spending of the agent itself in this month.
+    cost: CostShape
     stopped_at: Moment | None
     limits: UsedLimitsShape
+    #: Why the budget of money does not hold the agent, and what does; None if it holds.
+    warning: str | None
 
 
 class ListedBudgetShape(TypedDict):
@@ -78,6 +86,20 @@ class ListedBudgetShape(TypedDict):
     reports_to: str | None
     money: ListedSideShape
     tokens: ListedSideShape
+    #: Spending of the agent itself in this month.
+    cost: CostShape
+
+
+class SpendingShape(TypedDict):
+    """Spending of a company, and what holds it."""
+
+    today: CostShape
+    month: CostShape
+    day_limit_cents: int | None
+    #: Sentences about what holds.
+    promise: list[str]
+    #: Agents of unknown cost, such as `codex with gpt-9`.
+    unpriced: list[str]
 
 
 class LeftShape(TypedDict):

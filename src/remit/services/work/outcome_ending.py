@@ -310,6 +310,7 @@ def cancel_run(ctx: Context, agent: Agent) -> str | None:
     if live is None:
         return None
     ctx.tx.run(run_statements.END_RUN, run=live.id, new_status="cancelled")
+    ledger.took(ctx, live, {}, ended=True)
     ctx.tx.run(
         run_statements.EXPLAIN_RUN,
         run=live.id,

@@ -1,5 +1,6 @@
 """Statements about budgets: accounts, reservations, spending, and stops for used-up budgets."""
 
+import json
 from dataclasses import dataclass
 
 from sqlalchemy import BigInteger, and_, case, delete, func, insert, literal, select, update
@@ -8,6 +9,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from remit.ids import AgentId
 from remit.model.execution.budget import Account, Kind, Reservation, Stop
+from remit.model.execution.cost import Cost, cost_of
 from remit.model.organisation.agent import DEEPEST_TREE, AgentStatus
 from remit.store.engine.statement import Rows, Statement, change, into, new, scalar
 from remit.store.tables import (
@@ -147,6 +149,8 @@ def _spend(dialect: object) -> object:
         set_={
             "money_micros": spending.c.money_micros + new.excluded.money_micros,
             "tokens": spending.c.tokens + new.excluded.tokens,
+            "money_estimated": spending.c.money_estimated + new.excluded.money_estimated,
+            "tokens_unpriced": spending.c.tokens_unpriced + new.excluded.tokens_unpriced,
         },
     )
 
@@ -160,6 +164,12 @@ class Spent:
     agent_id: AgentId
     money_micros: int
     tokens: int
+    money_estimated: int
+    tokens_unpriced: int
+
+    @property
+    def cost(self) -> Cost:
+        return cost_of(self.money_micros, self.money_estimated, self.tokens_unpriced)
 
     def of(self, kind: Kind) -> int:
         return self.money_micros if kind is Kind.MONEY else self.tokens
@@ -169,6 +179,8 @@ _spent = (
     spending.c.agent_id,
     func.sum(spending.c.money_micros).cast(BigInteger).label("money_micros"),
     func.sum(spending.c.tokens).cast(BigInteger).label("tokens"),
+    func.sum(spending.c.money_estimated).cast(BigInteger).label("money_estimated"),
+    func.sum(spending.c.tokens_unpriced).cast(BigInteger).label("tokens_unpriced"),
 )
 _in_month = and_(spending.c.day >= bind("month"), spending.c.day < bind("following"))
 #: The spending of one agent in a month.
@@ -184,6 +196,17 @@ SPENT_IN_COMPANY = Statement(
     .where(spending.c.company_id == bind("company"), _in_month)
     .group_by(spending.c.agent_id),
     into(Spent),
+)
+
+#: The different adapters and configurations of the agents of a company.
+SPENDERS = Statement(
+    select(agents.c.adapter_type, agents.c.adapter_config)
+    .where(
+        agents.c.company_id == bind("company"),
+        agents.c.status.not_in([literal("terminated"), literal("pending_approval")]),
+    )
+    .distinct(),
+    lambda adapter, config: (str(adapter), json.loads(config)),
 )
 
 # Stops for used-up budgets

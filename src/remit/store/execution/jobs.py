@@ -125,4 +125,8 @@ TAKE_UP_AGAIN = QUEUE.change(
 #: Records the message that answered the sender.
 ANSWERED = QUEUE.change(answer_id=bind("answer"))
 #: Adds the model usage of an attempt to the totals of a job.
-CHARGE = QUEUE.change(**{name: jobs.c[name] + bind(f"more_{name}") for name in METERS})
+CHARGE = QUEUE.change(
+    **{name: jobs.c[name] + bind(f"more_{name}") for name in METERS},
+    cost_estimated=bind("estimated"),
+    price=bind("new_price"),
+)

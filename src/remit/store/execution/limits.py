@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 from sqlalchemy import bindparam as bind
 
+from remit.model.execution.cost import cost_of
 from remit.model.execution.limit import Reached
 from remit.model.execution.run import Run
 from remit.store.engine.statement import Rows, Statement, new, scalar
@@ -51,12 +52,14 @@ TOKENS_OF_AGENT = Statement(
     ),
     scalar,
 )
-#: The spending of a company on a day, in millionths of a dollar.
-MONEY_OF_COMPANY = Statement(
-    sa.select(sa.func.coalesce(sa.func.sum(spending.c.money_micros), 0).cast(sa.BigInteger)).where(
-        spending.c.company_id == bind("company"), spending.c.day == bind("day")
-    ),
-    scalar,
+#: The spending of a company on a day.
+COST_OF_COMPANY = Statement(
+    sa.select(
+        sa.func.sum(spending.c.money_micros),
+        sa.func.sum(spending.c.money_estimated),
+        sa.func.sum(spending.c.tokens_unpriced),
+    ).where(spending.c.company_id == bind("company"), spending.c.day == bind("day")),
+    cost_of,
 )
 
 #: A limit that an agent or company has reached.

@@ -10,20 +10,21 @@ from sqlalchemy.dialects import postgresql, sqlite
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId
 from remit.model.execution.budget import METERS
+from remit.model.execution.cost import Cost, cost_of
 from remit.model.execution.fault import CONSEQUENCES
 from remit.model.execution.run import Run
+from remit.store import costs
 from remit.store.engine.statement import (
     Rows,
     Statement,
     change,
-    columns,
     if_asked,
     into,
     new,
     scalar,
     unless,
 )
-from remit.store.tables import agent_sessions, agents, events, files, run_logs, runs
+from remit.store.tables import agent_sessions, agents, events, files, messages, run_logs, runs
 
 _RUNS = Rows(Run)
 _one = runs.c.id == bind("run")
@@ -71,8 +72,8 @@ SOUGHT = Statement(
 class Totals:
     runs: int
     failed: int
-    cost_micros: int
     tokens: int
+    cost: Cost
 
 
 _amount = runs.c.tokens_in + runs.c.tokens_out
@@ -82,10 +83,10 @@ SOUGHT_TOTALS = Statement(
     sa.select(
         sa.func.count(),
         sa.func.coalesce(sa.func.sum(_bad_ones), 0).cast(sa.BigInteger),
-        sa.func.coalesce(sa.func.sum(runs.c.cost_micros), 0).cast(sa.BigInteger),
         sa.func.coalesce(sa.func.sum(_amount), 0).cast(sa.BigInteger),
+        *costs.SUMS,
     ).where(*_sought),
-    into(Totals),
+    lambda number, failed, tokens, *sums: Totals(number, failed, tokens, cost_of(*sums)),
 )
 
 
@@ -98,13 +99,25 @@ class Span:
     status: str
     started_at: Micros
     ended_at: Micros | None
-    cost_micros: int
+    cost: Cost
+
+
+def _span(
+    run: str, agent: str, status: str, since: Micros, until: Micros | None, *cost: int
+) -> Span:
+    return Span(run, agent, status, since, until, cost_of(*cost))
 
 
 #: The runs that a search finds, for a chart, newest first.
 SPANS = Statement(
-    sa.select(*columns(runs, Span)).where(*_sought).order_by(runs.c.id.desc()).limit(bind("limit")),
-    into(Span),
+    sa.select(
+        *(runs.c.id, runs.c.agent_id, runs.c.status, runs.c.started_at, runs.c.ended_at),
+        *(runs.c.cost_micros, costs.ESTIMATED, costs.UNPRICED),
+    )
+    .where(*_sought)
+    .order_by(runs.c.id.desc())
+    .limit(bind("limit")),
+    _span,
 )
 _later = runs.alias("later")
 #: Agents' newest runs that ended badly, which a person has to look at. Reads the last run of each
@@ -222,17 +235,29 @@ def _done(*which: sa.ColumnElement[bool]) -> Statement[Any]:
     return Statement(sa.select(sa.func.count()).select_from(events).where(*by_run, *which), scalar)
 
 
-def _but(*actions: str) -> tuple[sa.ColumnElement[bool], ...]:
-    others = events.c.action.not_in([sa.literal(action) for action in actions])
-    return others, events.c.resource.not_in(_own_memory)
-
-
-#: Counts the events of a run that others could notice: without its log, reminders, clones and
-#: writes to its own memory.
-PROGRESS_OF = _done(*_but("log.submit", "approval.remind", "repo.clone"))
-#: Counts the events as `PROGRESS_OF` does, also without acknowledged and undelivered mail.
-MADE_BY = _done(
-    *_but("log.submit", "message.ack", "approval.remind", "repo.clone", "run.undelivered")
+#: Letters that a run wrote to its own agent.
+_own_letters = sa.select(sa.literal("message:").concat(messages.c.id)).where(
+    messages.c.sender_run_id == bind("run"),
+    messages.c.address == sa.literal("agent:").concat(bind("agent", type_=sa.Text)),
+)
+#: Actions that nobody but the agent itself notices.
+_UNNOTICED = (
+    "approval.collect",
+    "approval.remind",
+    "change.keep",
+    "change.prepare",
+    "log.submit",
+    "message.ack",
+    "repo.clone",
+    "run.report",
+    "run.undelivered",
+)
+#: Counts the effects of a run: its events that others could notice. Reading, refusals and mail that
+#: it took up or acknowledged are none, nor are writes to its own memory and letters to itself.
+EFFECTS_OF = _done(
+    events.c.action.not_in([sa.literal(action) for action in _UNNOTICED]),
+    events.c.resource.not_in(_own_memory),
+    events.c.resource.not_in(_own_letters),
 )
 _ends = ("complete", "close", "submit", "return", "delegate")
 #: Counts the outcomes that a run completed, closed, submitted, returned or delegated.

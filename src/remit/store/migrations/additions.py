@@ -118,6 +118,20 @@ ADDITIONS = {
     "0048": Additions(
         columns={"messages": ("about",), "runs": ("acted",)}, indexes=("ix_messages_about",)
     ),
+    "0051": Additions(
+        columns={
+            "companies": ("prices",),
+            "jobs": ("cost_estimated", "price"),
+            "runs": ("price",),
+            "spending": ("money_estimated", "tokens_unpriced"),
+        },
+        checks={
+            "limits_reached": {
+                "name": "name IN ('agent_runs_per_hour', 'agent_tokens_per_day', "
+                "'company_runs_per_hour', 'company_cents_per_day')"
+            }
+        },
+    ),
 }
 
 

@@ -1,13 +1,14 @@
 """Statements for the page of one agent."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, case, func, literal, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.clock import DAY
-from remit.model.execution.budget import METERS
+from remit.model.execution.cost import Cost, cost_of
 from remit.model.organisation.agent import Agent
+from remit.store import costs
 from remit.store.engine.statement import Rows, Statement, count
 from remit.store.tables import agents, deliveries, runs
 
@@ -49,15 +50,28 @@ UNREAD_COUNT = count(
 )
 
 
-def _sums(*sums: Any) -> dict[str, int]:
-    return {name: int(total or 0) for name, total in zip(("runs", *METERS), sums, strict=True)}
+class RunTotals(NamedTuple):
+    runs: int
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    cost: Cost
+
+
+def _sums(number: int, *sums: Any) -> RunTotals:
+    read, written, cached, *costs_ = sums
+    return RunTotals(
+        int(number), int(read or 0), int(written or 0), int(cached or 0), cost_of(*costs_)
+    )
 
 
 #: Number, tokens and cost of all runs of an agent.
 RUN_TOTALS = Statement(
-    select(func.count(), *(func.sum(runs.c[name]) for name in METERS)).where(
-        runs.c.agent_id == bind("agent")
-    ),
+    select(
+        func.count(),
+        *(func.sum(runs.c[name]) for name in ("tokens_in", "tokens_out", "tokens_cached")),
+        *costs.SUMS,
+    ).where(runs.c.agent_id == bind("agent")),
     _sums,
 )
 _day = runs.c.started_at - runs.c.started_at % literal(DAY, BigInteger)

@@ -19,7 +19,9 @@ from sqlalchemy import bindparam as bind
 
 from remit.clock import Micros
 from remit.ids import AgentId, RunId
+from remit.model.execution.cost import Cost, cost_of
 from remit.model.organisation.agent import AgentStatus
+from remit.store import costs
 from remit.store.engine.statement import Statement, count, counted, into, unless, values_of
 from remit.store.execution.runs import BADLY
 from remit.store.organisation.agents import BELOW_AGENT
@@ -178,7 +180,7 @@ class Span:
     began: Micros
     runs: int
     failed: int
-    cost_micros: int
+    cost: Cost
 
 
 _began = runs.c.started_at - runs.c.started_at % bind("span", type_=BigInteger)
@@ -188,7 +190,7 @@ RUNS_BY_SPAN = Statement(
         _began,
         func.count(),
         func.sum(case((BADLY, 1), else_=0)).cast(BigInteger),
-        func.sum(runs.c.cost_micros).cast(BigInteger),
+        *costs.SUMS,
     )
     .where(
         runs.c.company_id == bind("company"),
@@ -197,31 +199,36 @@ RUNS_BY_SPAN = Statement(
         scoped(runs.c.agent_id),
     )
     .group_by(_began),
-    into(Span),
+    lambda began, number, failed, *sums: Span(began, number, failed, cost_of(*sums)),
 )
-#: The spending of each day, in millionths of a dollar.
+_spent = (
+    func.sum(spending.c.money_micros).cast(BigInteger),
+    func.sum(spending.c.money_estimated).cast(BigInteger),
+    func.sum(spending.c.tokens_unpriced).cast(BigInteger),
+)
+#: The spending of each day.
 SPENT_BY_DAY = Statement(
-    select(spending.c.day, func.sum(spending.c.money_micros).cast(BigInteger))
+    select(spending.c.day, *_spent)
     .where(
         spending.c.company_id == bind("company"),
         spending.c.day >= bind("since"),
         scoped(spending.c.agent_id),
     )
     .group_by(spending.c.day),
-    lambda day, spent: (int(day), int(spent)),
+    lambda day, *sums: (int(day), cost_of(*sums)),
 )
 #: The last three pieces of a run's output, newest first.
 LAST_WORDS = values_of(run_logs.c.text, run_id="run", order=[run_logs.c.number.desc()], limit=3)
-#: The spending of each agent since a day, in millionths of a dollar.
+#: The spending of each agent since a day.
 SPENT_BY_AGENT = Statement(
-    select(spending.c.agent_id, func.sum(spending.c.money_micros).cast(BigInteger))
+    select(spending.c.agent_id, *_spent)
     .where(
         spending.c.company_id == bind("company"),
         spending.c.day >= bind("since"),
         scoped(spending.c.agent_id),
     )
     .group_by(spending.c.agent_id),
-    counted,
+    lambda agent, *sums: (str(agent), cost_of(*sums)),
 )
 _last = (
     select(

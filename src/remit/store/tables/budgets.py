@@ -45,6 +45,8 @@ spending = schema.table(
     *schema.keys(Time, "day"),
     schema.company_id(),
     *schema.required(BigInteger, "money_micros", "tokens"),
+    # The part of the money that is estimated, and the tokens of which nobody knows what they cost.
+    *schema.counters("money_estimated", "tokens_unpriced"),
     *schema.within_company("agents", "agent_id"),
     Index("ix_spending_company_id", "company_id", "day"),
 )

@@ -22,4 +22,5 @@ jobs = schema.table_of(
     Index("ix_jobs_company_id", "company_id", "id"),
     schema.by_short_id("jobs"),
     referable=True,
+    defaults={"cost_estimated": False},
 )

@@ -16,6 +16,7 @@ limits_reached = schema.table_of(
         "agent_tokens_per_day",
         "company_runs_per_hour",
         "company_cents_per_day",
+        "company_unpriced_tokens_per_day",
     ),
     Index("uq_limits_reached_subject", "subject_id", "name", unique=True),
     Index("ix_limits_reached_company_id", "company_id"),

@@ -20,6 +20,7 @@ companies = schema.table_of(
         "require_approval_for_config_changes": True,
         "review_hours": "1, 4, 24",
         "limits": "{}",
+        "prices": "{}",
         "permission_policy": "{}",
     },
 )

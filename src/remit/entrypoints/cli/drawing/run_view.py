@@ -4,13 +4,13 @@ import sys
 from collections.abc import Iterator
 
 from remit.clock import HOUR, MINUTE, SECOND, SystemClock, from_iso
+from remit.entrypoints import cost_text
 from remit.entrypoints.cli import following
 from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.session import Session, View, path, pick
 from remit.errors import NotFound
 from remit.ids import is_id, looks_like_id, short
 from remit.model.execution import transcript
-from remit.model.text import dollars
 
 
 def run_id(session: Session, text: str) -> str:
@@ -34,7 +34,8 @@ def run_id(session: Session, text: str) -> str:
 def draw_list(session: Session, runs: list[View], empty: str) -> None:
     cells.table(
         *(session, runs, "id: {id:short}", "agent: {agentId:known}", "status"),
-        *("started: {startedAt:when}", ("took", took), ("tokens", tokens), ("why", _why)),
+        *("started: {startedAt:when}", ("took", took), ("tokens", tokens), ("cost", cost)),
+        ("why", _why),
         empty=empty,
     )
 
@@ -88,14 +89,9 @@ def tokens(_: Session, run: View) -> str:
     return str(total) if total else ""
 
 
-def money(usd: float | None) -> str:
-    return dollars(usd) if usd else ""
-
-
 def cost(_: Session, run: View) -> str:
-    """Cost of a run, marked where it is an estimate because the run was cut off."""
-    shown = money(run["costUsd"])
-    return f"about {shown} (estimated)" if shown and run["costEstimated"] else shown
+    """Cost of a run or a job: marked where it is an estimate, and ? where nobody knows it."""
+    return cost_text.cost_if_any(run)
 
 
 def follow(session: Session, run: str, form: dict[str, str]) -> Iterator[View]:

@@ -232,14 +232,15 @@ def hiring_router(app: App) -> APIRouter:
                     "Use POST /api/companies/:companyId/reorganise.",
                 )
         seen = SeenAgent(who)
-        await app.gate(
+        changed = await app.gate(
             seen.caller,
             configuration.change,
             agent=agent,
             changes=body.changes(),
             expected_revision=body.expected_revision,
         )
-        return reply(seen.view)
+        warned = {"warning": changed["warning"]} if changed["warning"] else {}
+        return reply({**seen.view, **warned})
 
     @routes.post("/agents/{id}/config-proposals", status_code=201)
     async def propose_configuration(request: Request, agent: Id, body: ProposalBody) -> Response:

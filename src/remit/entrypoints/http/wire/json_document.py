@@ -27,7 +27,7 @@ _HOLDERS: Final = (dict, list)
 _THEIRS: Final = frozenset(
     {
         *("details", "permissions", *(field.name for field in DOCUMENTS)),
-        *("payload", "result", "configuration", "was", "now"),
+        *("payload", "result", "configuration", "was", "now", "prices"),
         *("env", "secret_env", "headers", "secret_headers"),
     }
 )

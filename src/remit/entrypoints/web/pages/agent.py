@@ -110,7 +110,8 @@ def _overview(visit: Visit, agent: Mapping[str, Any]) -> Values:
     if known["last_run"]:
         last = known["last_run"]
         known["last_run"] = {**last, "reason": run_text.reasons(visit, [last])[last["id"]]}
-    spend = visit.ask(budgets.show, agent=agent["id"])["money"]
+    budget = visit.ask(budgets.show, agent=agent["id"])
+    spend = budget["money"]
     by_day = known["runs_by_day"]
     return {
         "known": known,
@@ -119,6 +120,7 @@ def _overview(visit: Visit, agent: Mapping[str, Any]) -> Values:
         "standing_of": standing_of(visit, work[:FEW]),
         "more_open": len(work) > FEW,
         "spend": spend,
+        "own_cost": budget["cost"],
         "spark": charts.spark(by_day, f"{plural(sum(by_day), 'run')} in {len(by_day)} days"),
     }
 

@@ -41,10 +41,12 @@ MAIL_DECISIONS: Final = (
 _LABELS: Final = {
     Limit.TURNS_PER_RUN: "Turns per run",
     Limit.IDENTICAL_CALLS: "Identical calls in a row",
+    Limit.FAILED_CALLS: "Failed calls in a row",
     Limit.AGENT_RUNS_PER_HOUR: "Runs per agent and hour",
     Limit.AGENT_TOKENS_PER_DAY: "Tokens per agent and day",
     Limit.COMPANY_RUNS_PER_HOUR: "Company runs per hour",
     Limit.COMPANY_CENTS_PER_DAY: "Company spending per day ($)",
+    Limit.COMPANY_UNPRICED_TOKENS_PER_DAY: "Company tokens of unknown cost per day",
 }
 _SWITCHES: Final = (
     "require_board_approval_for_new_agents",

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from remit.entrypoints import cost_text
 from remit.entrypoints.graph_layout import Sizes, arrange
-from remit.entrypoints.web.text.words import micros
 
 #: Most boxes: the upper levels are drawn, lower ones are behind a link.
 MOST_BOXES: Final = 120
@@ -190,7 +190,7 @@ def _box(corner: tuple[float, float], node: Node, about: Mapping[str, Any], bran
     # A branch that is not drawn shows the worst state in it.
     kind = about.get("worst_kind" if branch else "kind", "idle")
     word = about.get("worst" if branch else "word", agent["status"])
-    cost = micros(about.get("spent_below", 0)) if about.get("spent_below") else ""
+    cost = cost_text.cost_if_any(about["cost_below"]) if about else ""
     caption = " · ".join(
         filter(None, (str(word), cost, f"{node.below:,} below" if node.below else ""))
     )

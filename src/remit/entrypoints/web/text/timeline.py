@@ -12,7 +12,8 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros, to_iso
-from remit.entrypoints.web.text.words import dollars, lasting
+from remit.entrypoints import cost_text
+from remit.entrypoints.web.text.words import lasting
 from remit.model.text import plural
 
 _ROW, _HEAD = 24, 24
@@ -107,7 +108,7 @@ class Timeline:
     def _bar(self, group: list[Span], top: int) -> Markup:
         first, last = group[0]["started_at"], max(run["ended_at"] or self.now for run in group)
         worst = min((run["status"] for run in group), key=_RANK.index)
-        cost = dollars(sum(run["cost_usd"] for run in group))
+        cost = cost_text.cost(cost_text.total(group))
         tooltip = f"{self.names[group[0]['agent_id']]}, {to_iso(first)[:19].replace('T', ' ')}, "
         if len(group) == 1:
             address = f"/runs/{group[0]['id']}"

@@ -12,6 +12,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from remit.clock import SECOND, from_iso
+from remit.entrypoints.cost_text import cost, cost_if_any
 from remit.entrypoints.web.text import commands
 from remit.model import text_diff
 from remit.model.connections.diff import visible
@@ -311,7 +312,8 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     **{
         function.__name__: function
         for function in (
-            *(commands.linked, commands.worded, count, diff, dollars, gist, label, lasting, letter),
+            *(commands.linked, commands.worded, cost, cost_if_any, count, diff, dollars, gist),
+            *(label, lasting, letter),
             *(mark, micros, money, pretty, sender, sentence, short, size, standing, state, status),
             *(time, took, transcript.denials),
         )

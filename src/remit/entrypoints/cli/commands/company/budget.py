@@ -2,7 +2,7 @@
 
 import click
 
-from remit.entrypoints import budget_text
+from remit.entrypoints import budget_text, cost_text
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import AGENT, Command
 from remit.entrypoints.cli.session import Session, View, path
@@ -43,7 +43,9 @@ def _all(session: Session) -> None:
             (
                 row["name"],
                 *(
-                    budget_text.amount(kind, row[kind][field]).removeprefix("$")
+                    cost_text.cost(row["cost"]).removeprefix("$")
+                    if (kind, field) == ("money", "spentByItself")
+                    else budget_text.amount(kind, row[kind][field]).removeprefix("$")
                     for kind in budget_text.KINDS
                     for field in _COLUMNS
                 ),

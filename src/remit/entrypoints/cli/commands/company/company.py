@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from remit.entrypoints import cost_text
 from remit.entrypoints.cli.commands.company.acceptance import accept
 from remit.entrypoints.cli.commands.company.archive import export, import_
 from remit.entrypoints.cli.commands.company.hiring import LEVELS
@@ -120,13 +121,34 @@ def show(session: Session, name: str | None) -> None:
     "A limit, such as agentRunsPerHour=120; none turns it off. Can be repeated.",
     field="limits",
 )
-def set_(session: Session, /, limits: tuple[str, ...], **options: Any) -> None:
+@option(
+    "--price MODEL=INPUT/OUTPUT/CACHED…",
+    "Dollars for a million tokens, such as gpt-5.5=5/30/0.5; none takes the list price back. "
+    "Can be repeated.",
+    field="prices",
+)
+def set_(
+    session: Session, /, limits: tuple[str, ...], prices: tuple[str, ...], **options: Any
+) -> None:
     """Change a company's settings."""
-    body = stated({**options, "limits": dict(map(_limit, limits)) or None})
+    named = {"limits": dict(map(_limit, limits)), "prices": dict(map(_price, prices))}
+    body = stated({**options, **{name: values or None for name, values in named.items()}})
     if not body:
         raise click.UsageError("Nothing is to be changed.")
     answer = session.client.send("PATCH", session.under_company(), body)
     session.show(answer, partial(_draw, session))
+
+
+@company.command()
+def spending(session: Session) -> None:
+    """Show what the company spent, and which limits hold it."""
+    answer = session.client.get(session.under_company("spending"))
+
+    def draw(view: View) -> None:
+        today, month = cost_text.cost(view["today"]), cost_text.cost(view["month"])
+        output.say(f"Today: {today}. This month: {month}.", *view["promise"])
+
+    session.show(answer, draw)
 
 
 @company.command("signing-key")
@@ -158,6 +180,7 @@ def _draw(session: Session, view: View) -> None:
         ("reviews after", lambda *_: reviews),
         *("committer: {commitCommitter}", "co-authors: {commitCoAuthors}"),
         *("commits signed with: {commitSigning}", *_limits(view.get("limits") or {})),
+        ("prices", lambda *_: _prices(view.get("prices") or {})),
         "created: {createdAt:when}",
     )
 
@@ -167,6 +190,29 @@ def _limit(text: str) -> tuple[str, str]:
     if not name or not equals:
         raise click.UsageError(f"--limit {text}: write NAME=NUMBER, such as agentRunsPerHour=120.")
     return name.strip(), value.strip()
+
+
+def _price(text: str) -> tuple[str, dict[str, float] | None]:
+    model, equals, value = text.rpartition("=")
+    if equals and model and value.strip() == "none":
+        return model.strip(), None
+    try:
+        amounts = [float(amount) for amount in value.split("/")]
+    except ValueError:
+        amounts = []
+    if not model or len(amounts) not in (2, 3):
+        raise click.UsageError(
+            f"--price {text}: write MODEL=INPUT/OUTPUT or MODEL=INPUT/OUTPUT/CACHED, "
+            "such as gpt-5.5=5/30/0.5."
+        )
+    return model.strip(), dict(zip(("input", "output", "cached"), amounts, strict=False))
+
+
+def _prices(prices: dict[str, dict[str, float]]) -> str:
+    return "; ".join(
+        f"{model}: ${price['input']:g} in, ${price['output']:g} out, ${price['cached']:g} cached"
+        for model, price in prices.items()
+    )
 
 
 def _limits(amounts: dict[str, int | None]) -> list[str]:

@@ -118,6 +118,8 @@ def set_(
             f"is at revision {answer['configRevision']}" if "configRevision" in answer else ""
         )
         session.show(answer, lambda view: output.say(f"{view['name']} {predicate}."))
+        if "warning" in answer:
+            output.note(answer["warning"])
         if {"adapterType", "adapterConfig"} & body.keys():
             note_missing(session, answer)
         return

@@ -19,7 +19,6 @@ from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Command, F, option, together
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import Conflict, RemitError, Unavailable
-from remit.model.execution.limit import Limit, amount_shown, command_that_sets
 from remit.settings import DEFAULT_HOST, DEFAULT_PORT, Settings
 
 #: Grace of `down` before it kills. An instance ends by itself sooner, whatever hangs in it.
@@ -202,7 +201,7 @@ def _say_welcome(session: Session, client: Client, url: str, pid: int, how: Gree
         "agent": first.name,
         "can_work": first.can_work,
         "sentence": first.sentence,
-        "spending": spending[0] if spending else None,
+        "spending": " ".join(spending) or None,
         "tried": tried,
         "restored": restored,
     }
@@ -234,16 +233,12 @@ def _say_welcome(session: Session, client: Client, url: str, pid: int, how: Gree
 
 
 def _daily_limit(client: Client) -> list[str]:
-    """Return a line about the daily spending limit; none unless there is exactly one company."""
+    """Return lines about what holds spending; none unless there is exactly one company."""
     companies = list(client.each(path("companies"), MOST_COUNTED))
     if len(companies) != 1 or "limits" not in companies[0]:
         return []
-    limit = Limit.COMPANY_CENTS_PER_DAY
-    cents = companies[0]["limits"][limit.spelled]
-    if cents is None:
-        return ["Nothing limits what it spends in a day."]
-    another = command_that_sets(limit, 2 * cents)
-    return [f"It spends at most {amount_shown(limit, cents)} a day; change: {another}"]
+    spending = client.get(path("companies", companies[0]["id"], "spending"))
+    return [str(sentence) for sentence in spending["promise"]]
 
 
 @click.command(cls=Command)

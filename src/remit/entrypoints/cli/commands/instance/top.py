@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from remit.clock import SystemClock, to_iso
-from remit.entrypoints import budget_text
+from remit.entrypoints import budget_text, cost_text
 from remit.entrypoints.cli.commands.company import account, halt
 from remit.entrypoints.cli.drawing import output, run_view
 from remit.entrypoints.cli.options import Command, option
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
+from remit.model.execution.cost import Cost
 from remit.model.text import plural
 
 #: Most idle agents whose reason is fetched at each refresh.
@@ -67,6 +68,8 @@ def look(session: Session) -> View:
                 "took": run_view.took(session, run),
                 "tokens": run["tokensIn"] + run["tokensOut"],
                 "costUsd": run["costUsd"],
+                "costEstimated": run["costEstimated"],
+                "tokensUnpriced": run["tokensUnpriced"],
             }
             for run in live
         ],
@@ -104,15 +107,23 @@ def _doing(session: Session) -> dict[str, str]:
 def _today(session: Session) -> View:
     """Usage of the runs of this day (UTC), so far."""
     midnight = to_iso(SystemClock().now())[:10]
-    sums: dict[str, Any] = {"runs": 0, "failed": 0, "tokensIn": 0, "tokensOut": 0, "costUsd": 0.0}
+    sums: dict[str, Any] = {"runs": 0, "failed": 0, "tokensIn": 0, "tokensOut": 0}
+    cost = Cost()
     for run in session.client.each(session.under_company("runs")):
         if run["startedAt"] < midnight:
             break
         sums["runs"] += 1
         sums["failed"] += run["status"] in ("failed", "lost") and run["exitReason"] != "stopped"
-        for key in ("tokensIn", "tokensOut", "costUsd"):
+        for key in ("tokensIn", "tokensOut"):
             sums[key] += run[key]
-    return sums
+        micros = round((run["costUsd"] or 0) * 1_000_000)
+        cost += Cost(micros, run["costEstimated"], run["tokensUnpriced"])
+    return {
+        **sums,
+        "costUsd": cost.usd,
+        "costEstimated": cost.estimated,
+        "tokensUnpriced": cost.unpriced,
+    }
 
 
 def _budgets(session: Session) -> list[View]:
@@ -145,7 +156,7 @@ def _limit_line(limit: View) -> str:
 
 def _summary(view: View) -> str:
     today = view["today"]
-    cost = run_view.money(today["costUsd"]) or "$0.00"
+    cost = cost_text.cost(today)
     left = "; ".join(
         f"{budget['agent']} {budget['left']}" for budget in view["budgets"][:MOST_BUDGETS]
     )
@@ -167,7 +178,7 @@ def _notices(view: View) -> list[str]:
     ]
 
 
-_RUNNING = ("running", "for", "tokens", "doing", "why")
+_RUNNING = ("running", "for", "tokens", "cost", "doing", "why")
 _IDLE = ("idle", "reason", "why")
 
 
@@ -177,7 +188,10 @@ Rows = list[tuple[str, ...]]
 def _rows(view: View) -> tuple[Rows, Rows]:
     """The cells of those who run, and of those who are idle."""
     running: Rows = [
-        (run["agent"], run["took"], str(run["tokens"] or ""), run["doing"], run["why"])
+        (
+            *(run["agent"], run["took"], str(run["tokens"] or ""), cost_text.cost_if_any(run)),
+            *(run["doing"], run["why"]),
+        )
         for run in view["running"]
     ]
     idle: Rows = [

@@ -74,7 +74,7 @@ def _draw(session: Session, view: View) -> None:
         *("due: {dueAt:when}", "started: {startedAt:when}", "ended: {completedAt:when}"),
         *(("took", _took), "attempts", "adapter: {adapterType}", "worker"),
         *("tokens in: {tokensIn}", "tokens out: {tokensOut}", "from cache: {tokensCached}"),
-        ("cost", lambda _, row: run_view.money(row["costUsd"])),
+        ("cost", run_view.cost),
     )
 
 

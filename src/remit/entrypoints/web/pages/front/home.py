@@ -10,6 +10,7 @@ from starlette.routing import Route
 from remit.adapters.registry import WITHOUT_MODEL
 from remit.clock import DAY, Micros, to_iso
 from remit.entrypoints.approval_text import asks_for, asks_to
+from remit.entrypoints.cost_text import cost
 from remit.entrypoints.web.pages.approvals import DECISIONS, decided, look_at
 from remit.entrypoints.web.pages.inbox import DEALS, dealt
 from remit.entrypoints.web.pages.outcome import ended_with_it
@@ -161,10 +162,10 @@ def _charts(trend: dict[str, Any]) -> dict[str, Any]:
         "spend_chart": charts.bars(
             names,
             money,
-            label=f"{words.dollars(sum(money))} spent in {trend['range']}",
+            label=f"{cost(trend['cost'])} spent in {trend['range']}",
             shown=words.rounded,
             tooltips=[
-                f"{name}: {words.dollars(value)}" for name, value in zip(names, money, strict=True)
+                f"{name}: {cost(value)}" for name, value in zip(names, trend["costs"], strict=True)
             ],
             limit=limit / 1_000_000 if limit else None,
         ),

@@ -9,6 +9,7 @@ from remit.adapters import registry
 from remit.adapters.registry import WITHOUT_MODEL
 from remit.clock import from_iso
 from remit.entrypoints import adapter_trial
+from remit.entrypoints.cost_text import cost
 from remit.entrypoints.web.pages.setup.noun import (
     MOST,
     Act,
@@ -23,6 +24,7 @@ from remit.entrypoints.web.site import Page, Visit
 from remit.entrypoints.web.text import common_queries, cron_words, settings_form, words
 from remit.entrypoints.web.text.settings_form import Setting
 from remit.errors import BadInput
+from remit.model.execution.cost import in_words
 from remit.services.execution import jobs
 from remit.services.hiring import configuration
 from remit.services.messaging import pending_items, schedules
@@ -174,7 +176,7 @@ def _budget_rows(visit: Visit) -> list[Row]:
             budget["agent_id"],
             budget["name"],
             (
-                words.micros(_spent(budget["money"])),
+                _spent(budget),
                 words.micros(budget["money"]["limit"]) or "no limit",
                 words.micros(budget["money"]["reserved"] + budget["money"]["set_aside"] or None),
                 words.micros(budget["money"]["left"]),
@@ -189,10 +191,14 @@ def _budget_rows(visit: Visit) -> list[Row]:
     ]
 
 
-def _spent(side: Mapping[str, Any]) -> int:
+def _spent(budget: Mapping[str, Any]) -> str:
     """Return what was spent: of a budget with the agents below, so that the row adds up; without
-    a budget, by the agent alone."""
-    return int(side["spent_by_itself"] if side["limit"] is None else side["spent"])
+    a budget, by the agent alone. Its own tokens of unknown cost are named besides."""
+    money, itself = budget["money"], budget["cost"]
+    if money["limit"] is None:
+        return cost(itself)
+    of_account = money["spent"] / 1_000_000
+    return in_words(of_account, itself["cost_estimated"], itself["tokens_unpriced"])
 
 
 def _used_up(budget: Mapping[str, Any]) -> bool:
@@ -202,7 +208,7 @@ def _used_up(budget: Mapping[str, Any]) -> bool:
 def _by_need(budget: Mapping[str, Any]) -> tuple[bool, bool, int]:
     """Sort key: used-up budgets, other budgets, then spending without a budget."""
     limited = (budget["money"]["limit"], budget["tokens"]["limit"]) != (None, None)
-    return not _used_up(budget), not limited, -_spent(budget["money"])
+    return not _used_up(budget), not limited, -budget["money"]["spent"]
 
 
 #: "Set aside": for budgets below this one, and for outcomes that were handed over.
@@ -239,8 +245,9 @@ async def _save_budget(visit: Visit, arguments: Given) -> str:
     if not changes:
         raise BadInput("There is nothing to save.", "Give dollars or tokens; none for no limit.")
     agent = await _agent(visit, arguments["agent"])
-    await visit.do(configuration.change, agent=agent, changes=changes)
-    return f"The budget of {arguments['agent']} is saved."
+    done = await visit.do(configuration.change, agent=agent, changes=changes)
+    saved = f"The budget of {arguments['agent']} is saved."
+    return f"{saved} {done['warning']}" if done["warning"] else saved
 
 
 BUDGETS = Noun(
