@@ -9,6 +9,7 @@ from remit.model.connections.file_roles import (
     FileRole,
     instructs,
     is_guarded,
+    leads_to_keys,
     marks,
     names_guarded,
     roles,
@@ -104,3 +105,8 @@ def test_the_lists_are_in_the_spelling_that_names_are_compared_in() -> None:
 def test_a_file_that_was_moved_has_the_marks_of_both_of_its_paths() -> None:
     assert marks("docs/settings.json", ".claude/settings.json") == ("configures programs",)
     assert marks("docs/settings.json") == ()
+
+
+@pytest.mark.parametrize("path", [".ENV", "a/.SSH/id", "Credentials.JSON", ".e\u200bnv"])
+def test_keys_are_known_however_their_names_are_spelled(path: str) -> None:
+    assert leads_to_keys(path)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, RemitError
 from remit.model.connections.lent_plugin import LARGEST_PLUGIN, arranged, lendable
+from remit.runtime.runs import skill_folders
 from remit.services.connections import lent_plugins
 from remit.services.organisation import agents, termination
 from remit.services.record import events
@@ -324,3 +325,11 @@ def test_a_folder_is_lent_at_the_terminal_after_it_was_shown(remit: Home, tmp_pa
     assert "left out: .credentials.json, projects" in shown.out
     missing = remit("agent", "lend", "ceo", str(tmp_path / "none"), "--yes")
     assert "There is no folder" in missing.err
+
+
+def test_a_link_in_place_of_a_folder_of_skills_is_replaced(tmp_path: Path) -> None:
+    wanted = {PurePosixPath("skills/tidy/SKILL.md"): b"Tidy up.\n"}
+    made = skill_folders.kept(tmp_path, "plugin", wanted)
+    made.rename(tmp_path / "elsewhere")
+    made.symlink_to(tmp_path / "elsewhere")
+    assert not skill_folders.kept(tmp_path, "plugin", wanted).is_symlink()

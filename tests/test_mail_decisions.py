@@ -253,7 +253,7 @@ def test_what_would_be_applied_otherwise_by_now_is_not_approved_in_words(
     [file] = office.c.sql("SELECT blob_file_id FROM approvals WHERE id = ?", written["id"])[0]
     seen: Any = {"file": file, "version": 1, "sha256": sha}
     office.c.wait(office.c.app.library.write(office.c.board, b"One\nNew\nThree\n", **seen))
-    assert "not what would be applied now" in office.mail(f"approve {named(written)}")
+    assert "not what was shown here any more" in office.mail(f"approve {named(written)}")
     assert office.waiting() == []
 
 
