@@ -85,6 +85,8 @@ class Account:
     #: Last report to the board, and its fault.
     told_at: Micros | None = None
     told_fault: str | None = None
+    #: While a free question decides whether it is probed: when its provider is asked next.
+    ask_at: Micros | None = None
 
     @property
     def is_held(self) -> bool:

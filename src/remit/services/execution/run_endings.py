@@ -173,13 +173,15 @@ def release(
     if again:
         why = lease.why if _is_newer(lease, seen) else "something is left to do"
         ctx.tx.run(leases.WAKE_AGAIN, agent=agent.id, due=due, new_why=why)
+    gives_up = bool(after.failures) and _is_for_a_person(ctx, lease, run, after.failures)
     if too_much is not None:
         limits.note(ctx, too_much)
     if over is not None:
         budgets.put_on_hold(ctx, agent, over)
     elif too_much is None:
-        _say_what_follows(ctx, agent, lease, ended, after)
-    if after.failures and _is_for_a_person(ctx, lease, run, after.failures):
+        retried = again and not gives_up and not inbox.given_up_by(ctx, run.id)
+        _say_what_follows(ctx, agent, lease, ended, after, retried=retried)
+    if gives_up:
         give_up(ctx, agent)
 
 
@@ -275,9 +277,10 @@ def _after(
 
 
 def _say_what_follows(
-    ctx: Context, agent: Agent, before: Lease, ended: RunStatus, after: _After
+    ctx: Context, agent: Agent, before: Lease, ended: RunStatus, after: _After, *, retried: bool
 ) -> None:
-    """Tell the boss of an agent that fails, once for each cause."""
+    """Tell the boss of an agent that fails, once for each cause. There is something to act on if
+    the agent fails again and again, or what the run left is not tried again."""
     boss = approval_engine.boss_address(agent)
     if after.failures == FAILURES_TOLD > before.failures:
         approval_engine.tell(
@@ -295,7 +298,7 @@ def _say_what_follows(
     ):
         words = _in_its_words(after.cause)
         failed = f"A run of {agent.name} failed"
-        approval_engine.tell(ctx, boss, failed, f"{failed} with {words}")
+        approval_engine.tell(ctx, boss, failed, f"{failed} with {words}", to_know=retried)
 
 
 def _in_its_words(cause: str | None) -> str:

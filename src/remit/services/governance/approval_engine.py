@@ -43,7 +43,7 @@ from remit.model.work.outcome import Outcome
 from remit.model.work.wait import WaitKind
 from remit.services import lookup
 from remit.services.command import Context
-from remit.services.messaging import inbox, mail, origins
+from remit.services.messaging import inbox, letter_context, mail, origins
 from remit.services.work import waits
 from remit.store.engine.statement import renewed
 from remit.store.organisation import governance as statements
@@ -335,7 +335,14 @@ def tell_requester(
     if step:
         lines += ["", step]
     origin = origins.raised(ctx, approval.requested_by_run_id)
-    tell(ctx, approval.requester, f"{verdict}: {about}", "\n".join(lines), origin=origin)
+    tell(
+        ctx,
+        approval.requester,
+        f"{verdict}: {about}",
+        "\n".join(lines),
+        origin=origin,
+        outcome=letter_context.outcome_of_run(ctx, approval.requested_by_run_id),
+    )
 
 
 def tell(
@@ -347,9 +354,12 @@ def tell(
     origin: MessageId | None = None,
     question: QuestionId | None = None,
     about: str | None = None,
+    to_know: bool = False,
+    outcome: str | None = None,
 ) -> None:
     """Send mail from Remit itself. A receiver that is gone is skipped. Unread letters `about` a
-    matter go with it."""
+    matter go with it. A letter that leaves its reader nothing to do is `to_know`: an agent is not
+    started for it."""
     origin = origin or origins.of_caller(ctx)
     with ctx.acting_as(SYSTEM), suppress(NotFound, Conflict):
         mail.post(
@@ -361,6 +371,8 @@ def tell(
             origin=origin,
             question=question,
             about=about,
+            to_know=to_know,
+            outcome=outcome,
         )
 
 

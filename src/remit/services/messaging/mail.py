@@ -31,6 +31,7 @@ from remit.model.organisation.grant import IN_BACKGROUND, Level, Resource, Resou
 from remit.model.organisation.principal import ActorKind
 from remit.model.text import clean_line
 from remit.model.work.file import File, FileKind
+from remit.model.work.outcome import Outcome
 from remit.model.work.wait import WaitKind
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command
@@ -49,7 +50,7 @@ from remit.services.fields import (
     Subject,
 )
 from remit.services.knowledge import documents
-from remit.services.messaging import answering, inbox, letters, origins
+from remit.services.messaging import answering, inbox, letter_context, letters, origins
 from remit.services.organisation import tree
 from remit.services.people import users
 from remit.services.rights import grants
@@ -126,6 +127,7 @@ def send(
     """
     assert body_hash is None or new_stored is not None
     lookup.company_of_caller(ctx, company)
+    about = lookup.find(ctx, OUTCOME, outcome) if outcome else None
     message = post(
         ctx,
         to=to,
@@ -137,13 +139,14 @@ def send(
         deliver_at=deliver_at,
         at_most_once=at_most_once,
         expects_reply=expects_reply,
+        outcome=about.id if about else None,
         body_id=new_id,
         stored=new_stored,
     )
     told: shapes.CycleToldShape = {}
     why_not = not_started(ctx, message)
     if expects_reply:
-        told = _await_reply(ctx, message, outcome)
+        told = _await_reply(ctx, message, about)
     return {**views.message(message), "not_started": why_not, **told}
 
 
@@ -175,12 +178,12 @@ def not_started(ctx: Context, message: Message, *, by_itself: bool = False) -> s
     return f"{receiver.name} does not start for it now: {why}"
 
 
-def _await_reply(ctx: Context, message: Message, outcome: str | None) -> shapes.CycleToldShape:
+def _await_reply(ctx: Context, message: Message, outcome: Outcome | None) -> shapes.CycleToldShape:
     """Let the sender wait, with the outcome that it is about, until the receiver replies."""
     me = ctx.actor.agent_id
     if me is None:
         raise BadInput("expects_reply: only agents wait.", "Leave it out.")
-    about = waits.own(lookup.find(ctx, OUTCOME, outcome), me) if outcome else None
+    about = waits.own(outcome, me) if outcome else None
     kind, _, who = message.address.partition(":")
     if kind not in ("agent", "user", "board") or who == me:
         raise BadInput(
@@ -220,13 +223,16 @@ def post(
     origin: MessageId | None = None,
     mark: Mark | None = None,
     about: str | None = None,
+    to_know: bool = False,
+    outcome: str | None = None,
     answers: bool = False,
     wishes: bool = True,
 ) -> Message:
     """Send a message; every way of sending ends here. With `answers`, an answer to a question may
     go to the asker, wherever that is in the tree. Without `wishes`, a person's message asks for
-    nothing, so it is no wish. `about` names the matter with which a letter of Remit goes."""
-    assert not from_background or ctx.actor.kind is ActorKind.SYSTEM
+    nothing, so it is no wish. `about` names the matter with which a letter of Remit goes, and
+    `to_know` one that starts no run."""
+    assert not (from_background or to_know) or ctx.actor.kind is ActorKind.SYSTEM
     assert not from_channel or ctx.actor.kind is not ActorKind.AGENT
     subject = clean_line(subject, "subject", longest=LONGEST_SUBJECT, empty_ok=True)
     if len(attachments) > MOST_ATTACHMENTS:
@@ -273,6 +279,8 @@ def post(
         origin_id=origins.for_letter(ctx, answered, origin),
         mark=mark,
         about=about,
+        to_know=to_know,
+        outcome_id=letter_context.outcome_about(ctx, answered, outcome),
         question_id=question,
         request=request,
         background=from_background,
