@@ -32,9 +32,7 @@ MOST_SAID = 300
 MOST_PURPOSE = 2000
 
 
-def of_run(
-    ctx: Context, run: Run, agent: Agent, to_know: Sequence[shapes.LetterShape] = ()
-) -> str:
+def of_run(ctx: Context, run: Run, agent: Agent, to_know: Sequence[shapes.LetterShape] = ()) -> str:
     """The situation as a few lines; nothing in them is an instruction. `to_know` are letters of
     Remit that ask for nothing."""
     lines = [f"why-this-run: {run.why or 'you were started by hand'}"]
@@ -76,8 +74,9 @@ def _last_run(ctx: Context, run: Run) -> list[str]:
     words = (last.final_response or "").strip()
     if logged and logged[0]["run_id"] == last.id:
         words = logged[0]["summary"].strip()
-    said = f"; it said: {quoted(words, MOST_SAID)}" if words else "; it said nothing"
-    return [f"your-last-run: {to_iso(last.started_at)} to {to_iso(last.ended_at)}, {ended}{said}"]
+    quote = f"it said: {quoted(words, MOST_SAID)}" if words else "it said nothing"
+    times = f"{to_iso(last.started_at)} to {to_iso(last.ended_at)}"
+    return [f"your-last-run: {times}, {ended}; {quote}"]
 
 
 def _to_know(to_know: Sequence[shapes.LetterShape]) -> list[str]:

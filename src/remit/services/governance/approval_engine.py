@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from remit.authority import Action, holding
-from remit.clock import Micros
+from remit.clock import MINUTE, Micros
 from remit.errors import BadInput, Conflict, NotFound, Refused, stale
 from remit.ids import AgentId, ApprovalId, CompanyId, MessageId, QuestionId
 from remit.model.messaging.mail import LONGEST_SUBJECT
@@ -43,6 +43,7 @@ from remit.model.work.outcome import Outcome
 from remit.model.work.wait import WaitKind
 from remit.services import lookup
 from remit.services.command import Context
+from remit.services.execution import waking
 from remit.services.messaging import inbox, letter_context, mail, origins
 from remit.services.work import waits
 from remit.store.engine.statement import renewed
@@ -51,6 +52,8 @@ from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
 
 DECIDING = Resource(ResourceKind.ACTION, APPROVAL_DECIDE)
+#: How long after a decision its requester is started, while it awaits another one.
+GATHERING: Micros = MINUTE
 
 
 def ask(
@@ -343,6 +346,10 @@ def tell_requester(
         origin=origin,
         outcome=letter_context.outcome_of_run(ctx, approval.requested_by_run_id),
     )
+    asker = approval.requested_by_agent_id
+    if asker is not None and ctx.tx.one(statements.IS_AWAITED_BY, agent=asker):
+        # The next decision often follows at once; one run then reads both.
+        waking.gather(ctx, asker, GATHERING)
 
 
 def tell(

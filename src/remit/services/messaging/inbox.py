@@ -103,7 +103,7 @@ def take(
     run = ctx.actor.run_id
     if run is not None:
         ctx.lock_company()  # so that a run that just ended cannot take mail up
-    # What is only to know is in a run's situation.
+    # A run is shown letters to know in its situation.
     statement = statements.WAITING_FOR_AGENT if run is None else statements.TO_ACT_ON
     waiting = ctx.tx.all(statement, agent=me, run=run, limit=max(1, min(limit, MOST_PER_TURN)))
     if run is not None:

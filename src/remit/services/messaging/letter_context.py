@@ -46,7 +46,7 @@ def outcome_of_run(ctx: Context, run_id: RunId | None) -> OutcomeId | None:
 
 
 def of_letter(ctx: Context, message: Message) -> shapes.LetterContextShape:
-    """Return what a letter answers, oldest first, and what it is about, as its reader may see."""
+    """Return the letters that one answers, oldest first, and its outcome, as its reader may see."""
     chain = list(_answered(ctx, message))
     quotes = [
         _quote(ctx, answered, most) for answered, most in zip(chain, MOST_QUOTED, strict=False)

@@ -270,7 +270,7 @@ class QuoteShape(TitledIdShape):
 
 
 class LetterContextShape(TypedDict):
-    """What a letter answers and is about."""
+    """The letters that one answers, and the outcome that it is about."""
 
     in_reply_to: TitledIdShape | None
     #: The letter that it answers and the one before that, oldest first.

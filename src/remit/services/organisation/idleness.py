@@ -7,7 +7,7 @@ from remit.model.messaging.turn import quoted
 from remit.model.organisation.agent import HUMAN, Agent, AgentStatus
 from remit.model.organisation.approval import Approval, ApprovalStatus, ApprovalType
 from remit.model.text import plural
-from remit.model.work.outcome import Look, Outcome, OutcomeStatus
+from remit.model.work.outcome import Look, Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup, shapes
 from remit.services.command import Context, query
 from remit.services.execution import accounts, error_recovery
@@ -156,6 +156,11 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
     if later is not None:
         outcome = ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=later)[0]
         at = moment(later)
+        if outcome.kind is OutcomeKind.INBOX:
+            return "nothing_new", (
+                "Nothing to do. It has mail that is only to know, and reads it in its next run, at "
+                f"the latest at {at}."
+            )
         if outcome.look_for == Look.DEFERRAL:
             return "deferred", f"“{outcome.title}” was put off until {at}."
         return "reviewing_at", f"Nothing new; next review of “{outcome.title}” at {at}."

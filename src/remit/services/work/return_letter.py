@@ -28,12 +28,12 @@ def text(ctx: Context, outcome: Outcome, handed_in: Submission, note: str) -> st
     """Return the letter's text."""
     earlier = _earlier(ctx, outcome, handed_in)
     since = (earlier[0].ended_at or 0) if earlier else 0
+    of = f"{outcome.title!r} (outcome:{outcome.id})"
     parts = [
-        f"{ctx.actor.name} sends back what you handed in for {outcome.title!r} "
-        f"(outcome:{outcome.id}):",
+        f"{ctx.actor.name} sends back what you handed in for {of}:",
         note,
         _files(ctx, handed_in),
-        _listed("Earlier verdicts:", [_verdict(one) for one in reversed(earlier)]),
+        _listed("Earlier verdicts:", [_verdict(submission) for submission in reversed(earlier)]),
         _listed(
             "Meanwhile people answered you about it:",
             [_answer(ctx, letter) for letter in _answers(ctx, outcome, since)],
@@ -49,9 +49,9 @@ def _earlier(ctx: Context, outcome: Outcome, handed_in: Submission) -> list[Subm
         statements.SUBMISSIONS_OF, outcome=outcome.id, limit=2 * MOST_REPEATED + 1
     )
     return [
-        one
-        for one in submissions
-        if one.status is SubmissionStatus.RETURNED and one.id < handed_in.id
+        submission
+        for submission in submissions
+        if submission.status is SubmissionStatus.RETURNED and submission.id < handed_in.id
     ][:MOST_REPEATED]
 
 
@@ -62,8 +62,8 @@ def _files(ctx: Context, handed_in: Submission) -> str:
         name = f" {quoted(file.description)}" if file is not None else ", which is gone"
         lines.append(f"kb://{shown['id']}{name}, version {shown['version']}")
     at = moment(handed_in.created_at)
-    said = f", with the note {quoted(handed_in.note, LONGEST_QUOTE)}" if handed_in.note else ""
-    return _listed(f"You handed in at {at}{said}:", lines or ["no files"])
+    with_note = f", with the note {quoted(handed_in.note, LONGEST_QUOTE)}" if handed_in.note else ""
+    return _listed(f"You handed in at {at}{with_note}:", lines or ["no files"])
 
 
 def _verdict(submission: Submission) -> str:
@@ -86,8 +86,8 @@ def _answers(ctx: Context, outcome: Outcome, since: int) -> list[Message]:
 def _answer(ctx: Context, letter: Message) -> str:
     who = lookup.user_name(ctx, letter.sender_user_id, "a person")
     words = quoted(letters.body_of(ctx, letter)[0].strip(), LONGEST_QUOTE)
-    asked = lookup.message_row(ctx, letter.reply_to) if letter.reply_to else None
-    to = f", to {quoted(letters.title(ctx, asked))}" if asked is not None else ""
+    question = lookup.message_row(ctx, letter.reply_to) if letter.reply_to else None
+    to = f", to {quoted(letters.title(ctx, question))}" if question is not None else ""
     return f"{who} at {moment(letter.created_at)}{to}: {words}"
 
 

@@ -91,6 +91,10 @@ UNDECIDED_OF_AGENT = _APPROVALS.find(
     ),
     order=(),
 )
+#: Whether an agent awaits another decision.
+IS_AWAITED_BY = _APPROVALS.any(
+    approvals.c.status == sa.literal_column("'pending'"), requested_by_agent_id="agent"
+)
 #: Undecided approvals that an agent is to decide.
 UNDECIDED_ROUTED_TO = _APPROVALS.find(_undecided, routed_to_agent_id="agent", order=())
 #: Routes an approval to another agent for the decision.

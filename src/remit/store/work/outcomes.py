@@ -69,7 +69,9 @@ PUT_OFF_INBOX = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"),
     deferred_until=bind("until"),
     look_at=bind("until"),
-    look_for=sa.case((sa.cast(bind("until"), sa.BigInteger).is_(None), sa.null()), else_="deferral"),
+    look_for=sa.case(
+        (sa.cast(bind("until"), sa.BigInteger).is_(None), sa.null()), else_="deferral"
+    ),
 )
 #: Stores title, marks and times of an outcome, if it still is at the version that was seen.
 UPDATE_OUTCOME = _OUTCOMES.update(
