@@ -115,20 +115,24 @@ async def asked(question: Request | Tried | None, *, free: bool = False) -> Trie
     return await ask(question.free() if free else question)
 
 
-def is_answered(tried: Tried | None) -> bool | None:
+def is_answered(tried: Tried | None, *, for_long: bool = False) -> bool | None:
     """Return whether a free question was answered by a working provider; None if it cannot be asked
-    so, and only a run can show that."""
+    so, and only a run can show that. Some servers always answer this question with an error, so an
+    error that lasts `for_long` shows nothing, either."""
     if tried is None or tried.ok is None:
         return None
     if tried.ok:
         return True
     status = tried.facts.get("status")
-    refused = isinstance(status, int) and 300 <= status < 500 and status not in _PASSING
-    return None if refused else False
+    if not isinstance(status, int):
+        return False
+    return False if _is_passing(status) and not for_long else None
 
 
-#: Refusals that pass: the request came too late, or too many came.
-_PASSING: Final = frozenset({408, 425, 429})
+def _is_passing(status: int) -> bool:
+    """Return whether a status says that the server cannot answer now: it has an error, or there are
+    too many requests."""
+    return status in (408, 425, 429) or (status >= 500 and status not in (501, 505))
 
 
 async def ask(request: Request, seconds: float = SECONDS) -> Tried:

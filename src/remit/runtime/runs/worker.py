@@ -314,7 +314,7 @@ class Worker(Loop[Claimed]):
             )
         except RemitError as error:
             tried = Tried(None, error.sentence)
-        answered = is_answered(tried)
+        answered = is_answered(tried, for_long=question.for_long)
         if answered is not False:
             cause = tried.sentence if tried is not None else ""
             with contextlib.suppress(Conflict):

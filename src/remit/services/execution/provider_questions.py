@@ -10,6 +10,7 @@ import json
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from remit.clock import HOUR, Micros
 from remit.errors import Conflict, NotFound
 from remit.ids import CompanyId
 from remit.model.execution.account import ASKED_EVERY, Account, AccountId
@@ -21,6 +22,8 @@ from remit.store.execution import accounts as statements
 from remit.store.execution import jobs, leases
 from remit.store.organisation import agents as agent_statements
 
+#: After so long, errors in answer to the question are no reason to start no run.
+LONG: Micros = HOUR
 #: The most providers that one worker asks at once.
 MOST_AT_ONCE = 20
 
@@ -32,6 +35,8 @@ class Question(NamedTuple):
     company_id: CompanyId
     adapter_type: str
     config: dict[str, Any]
+    #: Whether it has not answered for long.
+    for_long: bool
 
 
 @query("accounts.to_ask", FOR_REMIT)
@@ -41,9 +46,9 @@ def to_ask(ctx: Context) -> list[Question]:
     for account in ctx.tx.all(statements.TO_ASK, limit=accounts.MOST):
         config = _config_of_waiting(ctx, account)
         if config is not None:
-            questions.append(
-                Question(account.id, account.company_id, account.adapter_type, json.loads(config))
-            )
+            whose = (account.id, account.company_id, account.adapter_type)
+            for_long = ctx.now - (account.since or ctx.now) >= LONG
+            questions.append(Question(*whose, json.loads(config), for_long))
     return questions[:MOST_AT_ONCE]
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import bindparam as bind
 from remit.clock import Micros
 from remit.model.execution.account import LONGEST_BELIEVED, UNASKED, Account
 from remit.store.engine.statement import Rows, Statement, new, scalar
-from remit.store.tables import accounts, agents, jobs, runs
+from remit.store.tables import accounts, agent_leases, agents, jobs, runs
 
 _ACCOUNTS = Rows(Account)
 _one = accounts.c.id == bind("account")
@@ -56,8 +56,20 @@ CHANGING = (
 )
 #: Stores the state of an account.
 CHANGE = _ACCOUNTS.update(_one, **new(*CHANGING))
-#: Its provider is not asked first, or no worker has asked it for long.
-_not_asked = or_(accounts.c.ask_at.is_(None), accounts.c.ask_at <= bind("now") - UNASKED)
+#: Somebody has waited for long.
+_is_overdue = or_(
+    *(
+        exists().where(
+            waiting.c.held_by == accounts.c.id, waiting.c.due_at <= bind("now") - UNASKED
+        )
+        for waiting in (agent_leases, jobs)
+    )
+)
+#: Its provider is not asked first, or no worker asks it though somebody waits.
+_not_asked = or_(
+    accounts.c.ask_at.is_(None),
+    and_(accounts.c.ask_at <= bind("now") - UNASKED, _is_overdue),
+)
 #: Makes a run the probe of a closed account; at most one is under way.
 PROBE = _ACCOUNTS.update(_one, _held, _due, _not_asked, not_(_is_probed), probe_run_id=bind("run"))
 #: Counts a run that was started while the account opens gradually.
