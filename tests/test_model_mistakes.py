@@ -104,6 +104,15 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "a text that is called otherwise, where nothing is missing without it",
+        lambda cast: ("mail_send", {"to": "board", "message": "Hello"}),
+        "invalid",
+        lambda cast, told: (
+            "mail_send",
+            {"to": "board", told.word(r"write (\w+) instead of message"): "Hello"},
+        ),
+    ),
+    Mistake(
         "an argument that does not exist",
         lambda cast: ("mail_send", {"to": "board", "body": "x", "priority": "high"}),
         "invalid",

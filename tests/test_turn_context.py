@@ -217,3 +217,16 @@ def test_the_situation_says_how_the_last_run_ended_and_what_it_said(company: Com
     end(company, run, "failed", fault="turns", exit_reason="max_turns", final_response="x")
     _, lines = situation(company, dev)
     assert last_run(lines).endswith('failed, turns; it said: "Half of the page."')
+
+
+# ── the boss by its word ────────────────────────────────────────────────────────────────────────
+
+
+def test_an_agent_writes_to_its_boss_by_that_word(company: Company) -> None:
+    lead = company.agent("lead", boss=None)
+    dev = company.agent("dev", "lead")
+    assert send(company, dev.caller, "boss", "Done.")["to"] == f"agent:{lead.id}"
+    assert send(company, lead.caller, " Boss ", "Done.")["to"].startswith("user:")
+    # For a person it is a name like any other.
+    named = company.agent("boss", "lead")
+    assert send(company, company.board, "boss", "Hello.")["to"] == f"agent:{named.id}"

@@ -1,7 +1,7 @@
 """Context of a letter for its reader: what it answers, and the outcome that it is about.
 
-By default an agent's runs share no conversation, so a letter has to make sense by itself. What the
-reader may not see is left out.
+By default an agent's runs share no conversation, so a letter has to make sense by itself. A
+reader is shown only what it may see.
 """
 
 import json

@@ -98,8 +98,8 @@ def send(
         str,
         Reference("address"),
         Help(
-            "agent:<name>, user:<name>, board, channel:<kind>:<id>, or agent:background to have "
-            "the text run once",
+            "agent:<name>, user:<name>, boss, board, channel:<kind>:<id>, or agent:background to "
+            "have the text run once",
             model=True,
         ),
     ],
@@ -113,9 +113,7 @@ def send(
     at_most_once: Annotated[
         bool, Help("Never hand it out a second time, even if the first attempt failed.")
     ] = False,
-    expects_reply: Annotated[
-        bool, Help("You wait with your outcome until it is answered", model=True)
-    ] = False,
+    expects_reply: Annotated[bool, Help("Your outcome waits for the reply", model=True)] = False,
     outcome: AboutOutcome | None = None,
     body_hash: str | None = None,
     new_id: str | None = None,
@@ -237,7 +235,7 @@ def post(
     subject = clean_line(subject, "subject", longest=LONGEST_SUBJECT, empty_ok=True)
     if len(attachments) > MOST_ATTACHMENTS:
         raise BadInput(f"At most {MOST_ATTACHMENTS} attachments.", "Put a list into a file.")
-    address = parse_address(to)
+    address = parse_address(_boss_of_caller(ctx) or to if _is_boss(to) else to)
     if isinstance(reply_to, str):
         reply_to = letters.require_reading(ctx, lookup.find(ctx, letters.MESSAGE, reply_to))
     answered = reply_to
@@ -325,6 +323,22 @@ def post(
         if by_person:
             inbox.answered_by(ctx, answered, ctx.actor)
     return message
+
+
+def _is_boss(to: object) -> bool:
+    """Return whether an address is the word for an agent's own boss."""
+    return isinstance(to, str) and to.strip().casefold() == "boss"
+
+
+def _boss_of_caller(ctx: Context) -> str | None:
+    """Return the address of the calling agent's boss; None for a person, who may mean an agent of
+    that name."""
+    me = lookup.agent_row(ctx, ctx.actor.agent_id or "")
+    if me is None:
+        return None
+    if me.boss_id is not None:
+        return f"agent:{me.boss_id}"
+    return "board" if me.boss_user_id is None else f"user:{me.boss_user_id}"
 
 
 def _hops(ctx: Context, answered: Message | None) -> int:

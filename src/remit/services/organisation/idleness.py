@@ -22,6 +22,7 @@ from remit.store.execution import jobs as job_statements
 from remit.store.execution import runs as statements
 from remit.store.organisation import governance
 from remit.store.work import outcomes as outcome_statements
+from remit.store.work import waits as wait_statements
 
 #: Longest error of a run that is quoted.
 _QUOTED = 500
@@ -168,6 +169,8 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
         return "nothing_new", (
             "Nothing new since it last looked. Mail, a change or a decision starts it."
         )
+    if owed := ctx.tx.all(wait_statements.AWAITED_OF, agent=agent.id):
+        return "awaited", waits.owed(ctx, owed)
     for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):
         if outcome.status is OutcomeStatus.OPEN and (awaited := _awaited(ctx, outcome)):
             others = plural(awaited, "other outcome")

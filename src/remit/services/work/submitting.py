@@ -31,8 +31,8 @@ from remit.store.work import waits as statements
     "outcomes.submit",
     AsTool(
         "outcome_submit",
-        "Hand in your mandate, or an outcome delegated to you, for the verdict of your boss, "
-        "which comes as mail. Your other outcomes: outcome_complete.",
+        "Hand in your mandate, or an outcome delegated to you; the verdict comes as mail. Your "
+        "other outcomes: outcome_complete.",
         id="outcome",
     ),
     AsRoute("POST /outcomes/{id}/submit", "submit_outcome"),
