@@ -218,15 +218,6 @@ MISTAKES = [
         lambda cast, told: ("mail_send", {"to": told.word(r"\bboard\b"), "body": "It is done."}),
     ),
     Mistake(
-        "`boss` as an address",
-        lambda cast: ("mail_send", {"to": "boss", "body": "It is done."}),
-        "not_found",
-        lambda cast, told: (
-            "mail_send",
-            {"to": told.word(r"Your boss is (agent:\w+)"), "body": "It is done."},
-        ),
-    ),
-    Mistake(
         "neither content nor a path",
         lambda cast: ("kb_create", {"description": "Notes"}),
         "invalid",
@@ -476,7 +467,7 @@ def test_each_typical_mistake_is_answered_so_that_the_next_call_is_right(cast: C
             await _call(client, member, call)
         tool, arguments = mistake.wrong(cast)
         result = await _call(client, member, (tool, arguments))
-        assert result["isError"], result
+        assert result.get("isError"), (mistake.name, result)
         told = _told(result)
         assert told.code == mistake.code, told.text
         assert told.text == f"{told.code}: {told.error} Next: {told.next_step}"

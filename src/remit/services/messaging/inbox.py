@@ -43,6 +43,8 @@ from remit.store.work import files as file_statements
 from remit.store.work import outcomes as outcome_statements
 
 PROCESS_INBOX = "Process inbox"
+#: Most letters to know that are looked at for one run.
+MOST_LOOKED_AT = 200
 GONE = "its receiver is gone"
 #: Why a letter is dead that made its run fail.
 BROKE = "whoever read it failed, while other letters were handled"
@@ -98,14 +100,15 @@ def deliver(
 def take(
     ctx: Context, *, limit: Annotated[int, Range(1, MOST_PER_TURN)] = MOST_PER_TURN
 ) -> shapes.InboxShape:
-    """The caller's mail, oldest first. A run takes it up; another caller only looks."""
+    """The caller's mail, oldest first. A run takes it up; another caller only looks. What is only
+    to know comes last, unless the run was shown it in its situation."""
     me = _require_inbox(ctx)
     run = ctx.actor.run_id
     if run is not None:
         ctx.lock_company()  # so that a run that just ended cannot take mail up
-    # A run is shown letters to know in its situation.
+    most = max(1, min(limit, MOST_PER_TURN))
     statement = statements.WAITING_FOR_AGENT if run is None else statements.TO_ACT_ON
-    waiting = ctx.tx.all(statement, agent=me, run=run, limit=max(1, min(limit, MOST_PER_TURN)))
+    waiting = ctx.tx.all(statement, agent=me, run=run, limit=most)
     if run is not None:
         new = _handed_over(waiting)
         waiting = [
@@ -114,6 +117,7 @@ def take(
         for delivery in new:
             ctx.tx.run(statements.LEASE, delivery=delivery.id, run=run)
         _keep_taken(ctx, run, [delivery.message_id for delivery in new])
+        waiting += _lease_to_know(ctx, me, run, most - len(waiting))
     return {
         "messages": [_in_turn(ctx, delivery) for delivery in waiting],
         "waiting": ctx.tx.one(statements.COUNT_WAITING, agent=me) or 0,
@@ -152,11 +156,17 @@ def _keep_taken(ctx: Context, run: RunId, messages: list[MessageId]) -> None:
 def take_to_know(ctx: Context, run: Run, most: int) -> list[shapes.LetterShape]:
     """Return the letters to know that wait for the agent of a run, oldest first. They are with the
     run until it ends, but do not count as mail that it took up."""
-    waiting = ctx.tx.all(statements.TO_KNOW, agent=run.agent_id, run=run.id, limit=most)
-    for delivery in waiting:
-        if delivery.status is DeliveryStatus.QUEUED:
-            ctx.tx.run(statements.LEASE, delivery=delivery.id, run=run.id)
-    return [letters.shown(ctx, _message(ctx, delivery)) for delivery in waiting]
+    leased = _lease_to_know(ctx, run.agent_id, run.id, most)
+    return [letters.shown(ctx, _message(ctx, delivery)) for delivery in leased]
+
+
+def _lease_to_know(ctx: Context, agent: AgentId, run: RunId, most: int) -> list[Delivery]:
+    """Give letters to know to a run, and return those that it did not have yet."""
+    waiting = ctx.tx.all(statements.TO_KNOW, agent=agent, run=run, limit=MOST_LOOKED_AT)
+    new = [delivery for delivery in waiting if delivery.status is DeliveryStatus.QUEUED][:most]
+    for delivery in new:
+        ctx.tx.run(statements.LEASE, delivery=delivery.id, run=run)
+    return new
 
 
 class Turn(NamedTuple):

@@ -31,11 +31,12 @@ messages = schema.table_of(
     schema.partial_index("ix_messages_question_id", "question_id", where="question_id IS NOT NULL"),
     schema.partial_index("ix_messages_origin_id", "origin_id", "id", where="origin_id IS NOT NULL"),
     schema.by_short_id("messages"),
+    # The letters of Remit about a matter, which go with it.
+    schema.partial_index("ix_messages_about", "company_id", "about", where="about IS NOT NULL"),
+    # The letters about an outcome.
     schema.partial_index(
         "ix_messages_outcome_id", "outcome_id", "id", where="outcome_id IS NOT NULL"
     ),
-    # The letters of Remit about a matter, which go with it.
-    schema.partial_index("ix_messages_about", "company_id", "about", where="about IS NOT NULL"),
     referable=True,
     defaults={"expects_reply": False, "background": False, "to_know": False},
 )
