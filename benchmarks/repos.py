@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from benchmarks import office
 from benchmarks.harness import Plan, Row, compared, cost
@@ -33,7 +34,7 @@ def measure(plan: Plan) -> Iterator[Row]:
     _git(plan.folder, "clone", "--quiet", str(source), str(tree))
     size = sum(path.stat().st_size for path in tree.rglob("*") if path.is_file()) >> 20
     with office.opened(plan.home("repos")) as here:
-        named = {"company": here.company, "name": "big"}
+        named: dict[str, Any] = {"company": here.company, "name": "big"}
         here.call(here.board, repos.add, **named, url=str(source))
         here.call(
             here.board,

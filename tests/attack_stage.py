@@ -131,6 +131,11 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
     check = {"check": f"{word}-check", "command": "true"}
     operator.must("POST", f"{here}/repos/{word}-site/checks", check)
     folder = operator.must("POST", f"{here}/mounts", {"path": f"/srv/{word}"})
+    lent = board.must(
+        "POST",
+        f"/api/agents/{boss}/lent",
+        {"name": f"{word}-team", "source": "/srv/x", "files": {"skills/a/SKILL.md": "QQ=="}},
+    )
     board.must(
         "POST",
         f"{here}/grants",
@@ -176,7 +181,9 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
             "repo": str(repo.get("id", "")) or f"{word}-site",
             "binding": binding["id"],
             "folder": folder["id"],
+            "lent": lent["id"],
             "sent": sent["id"],
+            "confirmation": chat_stage.to_confirm(site.app, company, user, binding["id"]),
             "linked": chat_stage.linked(site.app, company, user, binding["id"]),
             "account": closed_account(site, board, here, f"{word}-closed"),
         },

@@ -8,6 +8,7 @@ question when it is told to.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -20,11 +21,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from remit.model.messaging.authorship import parted
 from remit.services.connections import bindings, notice_rules, secrets
 from remit.store.engine.migrate import is_sqlite
 from tests import email_stage, runtime_stage, slack_stage
 from tests.chat_stage import linked
-from tests.company import opened, run_sql
+from tests.company import Company, opened, run_sql
 from tests.kills import LEASE, PAUSE, free_port
 from tests.runtime_stage import Life, Stage
 from tests.slack_stage import SlackServer, SlackStand
@@ -73,18 +75,18 @@ class Seen:
 
     id: str
     text: str
+    buttons: tuple[str, ...] = ()
 
     @property
     def marked(self) -> bool:
-        return self.text.startswith("(sent again")
+        return parted(self.text)[1].startswith("(sent again")
 
 
 class Outside(Protocol):
     kind: str
-    #: Whose account is linked, as the channel knows it, where they talk, and who vouches for them.
+    #: Whose account is linked, as the channel knows it, where they talk.
     account: str
     conversation: str
-    realm: str
     secret: str
     config: Any
     #: For `remit.toml` of the instance.
@@ -97,7 +99,7 @@ class Outside(Protocol):
 
 
 class InTelegram:
-    kind, account, conversation, realm = "telegram", "5", "5", ""
+    kind, account, conversation = "telegram", "5", "5"
     port: int | None = None
 
     def __init__(self, telegram: Telegram) -> None:
@@ -111,8 +113,17 @@ class InTelegram:
 
     def seen(self) -> list[Seen]:
         return [
-            Seen(str(message["message_id"]), message["text"]) for message in self.telegram.seen()
+            Seen(str(message["message_id"]), message["text"], _labels(message))
+            for message in self.telegram.seen()
         ]
+
+    def tap(self, message: str, label: str) -> None:
+        self.telegram.tap(int(self.conversation), int(message), label)
+
+
+def _labels(message: dict[str, Any]) -> tuple[str, ...]:
+    rows = message.get("reply_markup", {}).get("inline_keyboard", [])
+    return tuple(button["text"] for row in rows for button in row)
 
 
 class PostedByTelegram(InTelegram):
@@ -125,7 +136,7 @@ class PostedByTelegram(InTelegram):
 
 
 class InSlack:
-    kind, conversation, realm = "slack", slack_stage.DIRECT, ""
+    kind, conversation = "slack", slack_stage.DIRECT
     port: int | None = None
     account = f"{slack_stage.TEAM}:U0ANN"
 
@@ -140,7 +151,11 @@ class InSlack:
         self.stand.server.says(text)
 
     def seen(self) -> list[Seen]:
-        return [Seen(message.id, message.text) for message in self.stand.shown()]
+        shown = self.stand.shown()
+        return [Seen(message.id, message.text, message.buttons) for message in shown]
+
+    def tap(self, message: str, label: str) -> None:
+        asyncio.run(self.stand.tap(f"{self.conversation}:{message}", label))
 
 
 class InEmail:
@@ -153,7 +168,6 @@ class InEmail:
         stage.empty()
         self.stage = stage
         self.config = stage.config(secretRef="chat").model_dump(by_alias=True)
-        self.realm = f"localhost:{stage.imap_port}/{email_stage.SERVER}"
 
     def say(self, text: str) -> None:
         self.stage.bring(email_stage.written(text, Subject=text))
@@ -174,6 +188,8 @@ class ChatOffice:
     #: What its processes do: the commands of these names.
     kinds: Sequence[str] = ("up",)
     port: int = 0
+    #: Called with the company before its instance begins.
+    prepare: Callable[[Company], object] = lambda _: None
     processes: dict[str, int] = field(default_factory=dict)
     #: Which of them ended by their own hand.
     deaths: list[str] = field(default_factory=list)
@@ -207,10 +223,10 @@ class ChatOffice:
                 ann,
                 binding["id"],
                 kind=self.outside.kind,
-                realm=self.outside.realm,
                 account=self.outside.account,
                 conversation=self.outside.conversation,
             )
+            self.prepare(company)
 
     # ── the processes ───────────────────────────────────────────────────────────────────────
 

@@ -260,3 +260,16 @@ def visit(chromium: Browser, office: Office) -> Iterator[Callable[..., Visitor]]
     for guest in visitors:
         guest.close()
         assert not guest.problems, guest.problems
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _unhurried() -> Iterator[None]:
+    """Servers of this process hold wrong tokens back only where a test asks for that, because many
+    tests try many of them."""
+    from remit.entrypoints.http.server import strangers
+    from tests.http_client import UNHURRIED
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strangers, "SOURCE", UNHURRIED)
+        patch.setattr(strangers, "TARGET", UNHURRIED)
+        yield

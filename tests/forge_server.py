@@ -40,6 +40,8 @@ class Pull:
     state: str = "open"
     merged: str | None = None
     merged_by: str = ""
+    #: Whether its branch is one of the fork.
+    forked: bool = False
 
 
 @dataclass
@@ -101,6 +103,8 @@ class Forge:
     #: How often that was.
     sent_again: int = 0
 
+    #: A fork of the repository, with the same name and another owner.
+    fork: Path | None = None
     certificate: Path = Path()
     #: What serves its repositories.
     git: Site | None = None
@@ -165,12 +169,20 @@ class Forge:
     def head(self, branch: str) -> str:
         return git(self.bare, "rev-parse", f"refs/heads/{branch}")
 
+    def tip(self, pull: Pull) -> str:
+        """The head of a request, which the forge has also if it comes from the fork."""
+        if not pull.forked:
+            return self.head(pull.branch)
+        there = f"+refs/heads/{pull.branch}:refs/pull/{pull.number}/head"
+        git(self.bare, "fetch", "--quiet", str(self.fork), there)
+        return git(self.bare, "rev-parse", f"refs/pull/{pull.number}/head")
+
     def pull(self, number: int) -> Pull:
         return next(pull for pull in self.pulls if pull.number == number)
 
     def merge(self, pull: Pull, by: str, *, squash: bool = False) -> str | None:
         """As the forge does it; None where both disagree."""
-        tip, head = self.head(pull.target), self.head(pull.branch)
+        tip, head = self.head(pull.target), self.tip(pull)
         try:
             tree = git(self.bare, "merge-tree", "--write-tree", tip, head)
         except AssertionError:
@@ -186,16 +198,21 @@ class Forge:
         try:
             git(
                 *(self.bare, "merge-tree", "--write-tree"),
-                *(self.head(pull.target), self.head(pull.branch)),
+                *(self.head(pull.target), self.tip(pull)),
             )
         except AssertionError:
             return False
         return True
 
-    def open_pull(self, branch: str, target: str, title: str, body: str) -> Pull | None:
-        if any(pull.branch == branch and pull.state == "open" for pull in self.pulls):
+    def open_pull(
+        self, branch: str, target: str, title: str, body: str, *, forked: bool = False
+    ) -> Pull | None:
+        if any(
+            (pull.branch, pull.forked, pull.state) == (branch, forked, "open")
+            for pull in self.pulls
+        ):
             return None
-        self.pulls.append(Pull(self.next_id(), branch, target, title, body))
+        self.pulls.append(Pull(self.next_id(), branch, target, title, body, forked=forked))
         self.call()
         return self.pulls[-1]
 
@@ -267,6 +284,7 @@ PAGED = ("per_page", "page")
 
 class GitHubSite(Forge):
     kind, prefix = "github", "/api/v3"
+    opening: ClassVar[tuple[str, ...]] = ("title", "head", "base", "body", "head_repo")
     paged = PAGED
     states: ClassVar = {"approve": "APPROVED", "changes": "CHANGES_REQUESTED", "": "COMMENTED"}
 
@@ -288,7 +306,7 @@ class GitHubSite(Forge):
         return {
             ("GET", at): ((), (), self._project),
             ("GET", f"{at}/pulls"): ((), list_, self._pulls),
-            ("POST", f"{at}/pulls"): (("title", "head", "base", "body"), (), self._open),
+            ("POST", f"{at}/pulls"): (self.opening, (), self._open),
             ("GET", f"{at}/pulls/{n}"): ((), (), self._one),
             ("PATCH", f"{at}/pulls/{n}"): (("title", "body", "base", "state"), (), self._update),
             ("GET", f"{at}/pulls/{n}/reviews"): ((), self.paged, self._reviews),
@@ -313,6 +331,7 @@ class GitHubSite(Forge):
 
     def shown(self, pull: Pull) -> dict[str, Any]:
         repo = {"full_name": "acme/site"}
+        source = {"full_name": "sandbox/site"} if pull.forked else repo
         return {
             "id": 7000 + pull.number,
             "number": pull.number,
@@ -325,16 +344,22 @@ class GitHubSite(Forge):
             "merge_commit_sha": pull.merged,
             "merged_by": {"login": pull.merged_by, "id": 1} if pull.merged else None,
             "mergeable": None if pull.state != "open" else self.mergeable(pull),
-            "head": {"ref": pull.branch, "sha": self.head(pull.branch), "repo": repo},
+            "head": {"ref": pull.branch, "sha": self.tip(pull), "repo": source},
             "base": {"ref": pull.target, "sha": self.head(pull.target), "repo": repo},
         }
 
     def _pulls(self, request: dict[str, Any]) -> Answer:
-        branch = request["head"].removeprefix("acme:")
-        return 200, [self.shown(pull) for pull in self.pulls if pull.branch == branch]
+        owner, _, branch = request["head"].partition(":")
+        wanted = (branch, owner == "sandbox")
+        return 200, [
+            self.shown(pull) for pull in self.pulls if (pull.branch, pull.forked) == wanted
+        ]
 
     def _open(self, request: dict[str, Any]) -> Answer:
-        pull = self.open_pull(request["head"], request["base"], request["title"], request["body"])
+        owner, _, branch = request["head"].rpartition(":")
+        forked = owner == "sandbox"
+        texts = (branch, request["base"], request["title"], request["body"])
+        pull = self.open_pull(*texts, forked=forked)
         if pull is None:
             return 422, {"message": "Validation Failed", "errors": ["already exists"]}
         return 201, self.shown(pull)
@@ -426,7 +451,7 @@ class GitHubSite(Forge):
     def _merge(self, request: dict[str, Any]) -> Answer:
         pull = self.pull(int(request["number"]))
         # Whoever names none has whatever is there taken in.
-        if request.get("sha") not in (None, self.head(pull.branch)):
+        if request.get("sha") not in (None, self.tip(pull)):
             return 409, {"message": "Head branch was modified."}
         if request.get("merge_method") not in ("merge", "squash", "rebase"):
             return 422, self._refuse("merge_method")
@@ -468,6 +493,7 @@ class GitHubSite(Forge):
 
 class GiteaSite(GitHubSite):
     kind, prefix = "gitea", "/api/v1"
+    opening: ClassVar[tuple[str, ...]] = ("title", "head", "base", "body")
     paged = ("limit", "page")
     states: ClassVar = {"approve": "APPROVED", "changes": "REQUEST_CHANGES", "": "COMMENT"}
 
@@ -566,6 +592,7 @@ class GitLabSite(Forge):
 
     def routes(self) -> dict[Any, Any]:
         at, n = "/projects/acme%2Fsite", "(?P<number>[0-9]+)"
+        fork = "/projects/sandbox%2Fsite"
         mr, issue = f"{at}/merge_requests/{n}", f"{at}/issues/{n}"
         new = ("source_branch", "target_branch", "title", "description")
         merge = (
@@ -576,7 +603,9 @@ class GitLabSite(Forge):
         changed = ("title", "description", "target_branch", "state_event")
         statuses = f"{at}/repository/commits/(?P<sha>[0-9a-f]{{40}})/statuses"
         return {
-            ("GET", at): ((), (), lambda _: (200, {"path_with_namespace": "acme/site"})),
+            ("GET", at): ((), (), lambda _: (200, {"id": 1, "path_with_namespace": "acme/site"})),
+            ("GET", fork): ((), (), lambda _: (200, {"id": 2})),
+            ("POST", f"{fork}/merge_requests"): ((*new, "target_project_id"), (), self._open),
             ("GET", f"{at}/merge_requests"): ((), listed, self._list),
             ("POST", f"{at}/merge_requests"): (new, (), self._open),
             ("GET", mr): ((), (), self._one),
@@ -603,9 +632,9 @@ class GitLabSite(Forge):
             "web_url": f"{self.base}/acme/site/-/merge_requests/{pull.number}",
             "source_branch": pull.branch,
             "target_branch": pull.target,
-            "source_project_id": 1,
+            "source_project_id": 2 if pull.forked else 1,
             "target_project_id": 1,
-            "sha": self.head(pull.branch),
+            "sha": self.tip(pull),
             "state": state,
             "description": pull.body,
             "has_conflicts": not fits,
@@ -622,7 +651,8 @@ class GitLabSite(Forge):
 
     def _open(self, request: dict[str, Any]) -> Answer:
         texts = request["title"], request["description"]
-        pull = self.open_pull(request["source_branch"], request["target_branch"], *texts)
+        branches = request["source_branch"], request["target_branch"]
+        pull = self.open_pull(*branches, *texts, forked="target_project_id" in request)
         return (201, self.shown(pull)) if pull else (409, {"message": ["Another open"]})
 
     def _one(self, request: dict[str, Any]) -> Answer:
@@ -641,7 +671,7 @@ class GitLabSite(Forge):
 
     def _merge(self, request: dict[str, Any]) -> Answer:
         pull = self.pull(int(request["number"]))
-        if request.get("sha") not in (None, self.head(pull.branch)):
+        if request.get("sha") not in (None, self.tip(pull)):
             return 409, {"message": "SHA does not match HEAD of source branch"}
         done = pull.state == "open" and self.merge(pull, "remit-bot", squash=request["squash"])
         return (200, self.shown(pull)) if done else (405, {"message": "405 Method Not Allowed"})

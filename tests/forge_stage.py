@@ -27,7 +27,7 @@ class ForgeStage(Checkout):
         super().__init__(place)
         self.company, self.forge, self.app = company, forge, company.app
         forge.bare = self.bare
-        about = {"name": "site", "url": f"{forge.base}/acme/site.git", "username": "bot"}
+        about: Any = {"name": "site", "url": f"{forge.base}/acme/site.git", "username": "bot"}
         told = {"forge": forge.kind, "secret": "forge-token", **more}
         company.call(company.board, repos.add, company=company.id, **about, **told)
 

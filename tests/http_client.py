@@ -22,9 +22,11 @@ import uvicorn
 
 from remit.app import App
 from remit.clock import Clock
+from remit.entrypoints.http.server import strangers
 from remit.entrypoints.http.server.asgi import Endpoint, Instance, build_asgi
 from remit.entrypoints.http.server.protocol import Impatient
 from remit.entrypoints.serve import Server
+from remit.runtime.tries import Pace, Tries
 from remit.services.knowledge.file_contents import LARGEST_FILE
 from remit.settings import Settings, load
 from tests import cli_forks, description
@@ -135,6 +137,12 @@ class Client:
         self._connection.close()
 
 
+#: For servers that hold nothing back.
+UNHURRIED = Pace(free=1 << 30, first=0.0, longest=0.0)
+#: As they are outside of tests.
+USUAL = strangers.SOURCE, strangers.TARGET
+
+
 @dataclass
 class Running:
     """An instance in a thread."""
@@ -156,8 +164,10 @@ def serving(
     clock: Clock | None = None,
     largest_file: int = LARGEST_FILE,
     load_mcp: Callable[[], Endpoint] | None = None,
+    slows: bool = False,
 ) -> Iterator[Running]:
-    """A real server on loopback, in a thread, until the block ends."""
+    """A real server on loopback, in a thread, until the block ends. It holds wrong tokens back only
+    if it `slows`: many tests try many of them."""
     settings = settings_for(home, database_url)
     lay_tables(settings.database_url)
     listening = socket.create_server(("127.0.0.1", 0))
@@ -171,6 +181,8 @@ def serving(
         async with App(settings, clock, largest_file=largest_file) as app:
             await app.first_start()
             instance = build_asgi(app, load_mcp=load_mcp)
+            if slows:
+                instance.strangers.tries = Tries(*USUAL)
             config = uvicorn.Config(
                 instance,
                 lifespan="on",

@@ -7,6 +7,7 @@ that schema, then make a database of that schema.
 
 from __future__ import annotations
 
+import base64
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -23,6 +24,7 @@ from remit.services.chat import accounts, intake, receivers
 from remit.services.connections import (
     bindings,
     folders,
+    lent_plugins,
     mcp_servers,
     notice_planning,
     notice_rules,
@@ -44,7 +46,7 @@ from remit.services.work import delegation, outcomes, submitting
 from remit.store.backups import copying
 from remit.store.engine import migrate
 from remit.store.tables import metadata
-from tests import background, change_stage, governance, mailing
+from tests import background, change_stage, chat_stage, governance, mailing
 from tests.budgeting import set_budget, spend
 from tests.channel_stage import arrive, bind
 from tests.company import Company, Member, keyed, opened
@@ -238,6 +240,13 @@ def _folders(company: Company) -> None:
     company.call(company.board, folders.bind, company=company.id, **shown)
 
 
+def _lent(company: Company) -> None:
+    """An agent that is lent a skill."""
+    files = {"skills/deploy/SKILL.md": base64.b64encode(b"Push it.").decode()}
+    lent: Any = {"agent": "lead", "name": "team", "source": "/srv/site", "files": files}
+    company.call(company.board, lent_plugins.lend, **lent)
+
+
 def _rules(company: Company) -> None:
     """Somebody who said what reaches them, and when."""
     rules: dict[str, Any] = {"quiet": "22:00-07:00", "digest": ["mail"], "escalate_minutes": 30}
@@ -261,6 +270,9 @@ def _chats(company: Company) -> None:
         company.call(as_system(), intake.store, **about, said=[intake.document_of(message)])
         if number < 2:
             assert company.wait(loop.tick())
+
+    [[user]] = company.sql("SELECT user_id FROM linked_accounts LIMIT 1")
+    chat_stage.to_confirm(app, company.id, user, bound)
 
 
 def _changes(company: Company) -> None:
@@ -302,6 +314,11 @@ def _checks(company: Company) -> None:
     change_stage.propose(company, run, branch="unchecked")
 
 
+def _looks(company: Company) -> None:
+    asked = governance.ask(company, company.ceo.caller, "Seen")
+    company.call(company.board, approvals.look, approval=asked["id"])
+
+
 #: What could be done at each schema, and not before.
 CHAPTERS: dict[str, tuple[Callable[[Company], None], ...]] = {
     "0008": (
@@ -315,6 +332,8 @@ CHAPTERS: dict[str, tuple[Callable[[Company], None], ...]] = {
     "0028": (_changes,),
     "0033": (_forges,),
     "0035": (_checks,),
+    "0040": (_looks,),
+    "0046": (_lent,),
 }
 
 

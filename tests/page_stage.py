@@ -21,6 +21,7 @@ from remit.adapters import registry
 from remit.entrypoints.web.pages.setup import checklist
 from remit.services.changes import proposals
 from remit.services.identity import Caller
+from tests import chat_stage
 from tests.browsing import Office
 from tests.company import run_sql
 from tests.review_stage import Checkout
@@ -36,11 +37,17 @@ TABS = ("work", "mail", "rights", "configuration", "runs")
 PAGES = (
     *("/", "/?range=24h", "/search?q=a", "/design", "/account", "/no/such/page", "/hire"),
     *("/companies/{company}", "/companies/{company}/settings", "/companies/{company}/levels"),
-    *("/companies/{company}/people/{user}", "/companies/new"),
+    *("/companies/{company}/people/{user}", "/companies/new", "/companies/{company}/acceptance"),
     *("/org", "/org?view=chart", "/org/change?agent={agent}"),
     *("/agents/{agent}", *(f"/agents/{{agent}}?tab={tab}" for tab in TABS)),
     *("/agents/{agent}/terminate", "/agents/{agent}/update"),
-    *("/approvals", "/approvals/{approval}", "/changes", "/changes/{change}"),
+    *(
+        "/approvals",
+        "/approvals/{approval}",
+        "/confirmations/{confirmation}",
+        "/changes",
+        "/changes/{change}",
+    ),
     *("/changes/{change}?view=split", "/outcomes", "/outcomes?view=list", "/outcomes?view=graph"),
     *("/outcomes/{agent}", "/outcomes/{submitted}"),
     *("/files", "/files/{file}", "/files/{file}?version=2&against=1", "/files/{file}/edit"),
@@ -155,7 +162,12 @@ def _filled(office: Office, place: Path) -> dict[str, str]:
     url = office.running.app.settings.database_url
     run_sql(url, "UPDATE agent_leases SET due_at = 0 WHERE agent_id = ?", agent["id"])
     event = board.must("GET", path("events?limit=1"))[0]
+    me = board.must("GET", "/api/me")["id"]
+    [binding, *_] = board.must("GET", path("bindings"))
     return {
+        "confirmation": chat_stage.to_confirm(
+            office.running.app, office.company, me, binding["id"]
+        ),
         "company": office.company,
         "agent": agent["id"],
         "submitted": submitter["id"],
@@ -166,7 +178,7 @@ def _filled(office: Office, place: Path) -> dict[str, str]:
         "change": change,
         "run": run.id,
         "event": event["id"],
-        "user": board.must("GET", "/api/me")["id"],
+        "user": me,
         "other": board.must("POST", path("users"), {"name": "other", "role": "board"})["id"],
         # Whole seconds, none of which may lie before something here was made.
         "now": (datetime.now(UTC) + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%S"),

@@ -23,10 +23,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from remit.entrypoints.http.server import strangers
 from remit.entrypoints.serve import running
 from remit.settings import load
 from tests.certificate import write_certificate
-from tests.http_client import SECONDS, Client
+from tests.http_client import SECONDS, USUAL, Client
 from tests.kills import free_port
 from tests.templates import lay_tables
 
@@ -136,16 +137,25 @@ class Front:
 
 @contextlib.contextmanager
 def standing(program: str, way: Way, folder: Path) -> Iterator[Front]:
-    """An instance with a proxy in front, as `way` says."""
+    """An instance with a proxy in front, as `way` says. It holds wrong tokens back."""
     port = free_port()
     url = f"{'https' if way.tls else 'http'}://localhost:{port}"
     proxies = {} if way.proxies is None else {"REMIT_PROXIES": way.proxies}
     home = folder / "home"
-    with instance(home, {"REMIT_URL": url, **proxies}) as board:
+    with held_back(), instance(home, {"REMIT_URL": url, **proxies}) as board:
         write_certificate(folder)
         server = (_documented if way.documented else _bare)(program, way, port, board.url, folder)
         with proxy(program, server, port, folder):
             yield Front(program, way, url, board.url, home, folder / "cert.pem", board)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Servers that are started hold wrong tokens back as they do outside of tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strangers, "SOURCE", USUAL[0])
+        patch.setattr(strangers, "TARGET", USUAL[1])
+        yield
 
 
 @contextlib.contextmanager
@@ -160,10 +170,10 @@ def instance(home: Path, environment: Mapping[str, str]) -> Iterator[Client]:
     ended: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def main() -> None:
-        async with running(settings) as (_, url):
+        async with running(settings) as here:
             stop = asyncio.Event()
             ended.append((asyncio.get_running_loop(), stop))
-            urls.append(url)
+            urls.append(here.url)
             ready.set()
             await stop.wait()
 

@@ -506,7 +506,7 @@ ROWS = (
     Row("FX-58", "What leaves a transaction goes through one queue; people can see what waits and what failed, with the reason, and retry or drop it.", deferred=FACTS),
     Row("FX-59", "Docs lead three readers (founder, engineer, operator) from nothing to done; tutorials and how-tos are played by tests; references are generated; troubleshooting goes by symptom.", deferred=RELEASE),
     Row("FX-60", "Help, docs, pages and errors are in plain English; the help of everyday commands has examples that a test plays; all ways to stop are told apart in one table.", deferred=RELEASE),
-    Row("FX-61", "Whatever is approved is shown whole on the surface where it is approved (page, home, terminal, chat, API): configuration, instructions as they stand (nothing invisible, no direction or tag characters unseen), content of a write, arguments of a call, what changed since the last look. What a surface cannot show whole, it does not let decide.", deferred=SHOWN),
+    Row("FX-61", "Whatever is approved is shown whole on the surface where it is approved (page, home, terminal, chat, API): configuration, instructions as they stand (nothing invisible, no direction or tag characters unseen), content of a write, arguments of a call, what changed since the last look. What a surface cannot show whole, it does not let decide."),
     Row("FX-62", "Every wish ends, and visibly: asked, in work, waiting for you, answered, done without a word (then Remit writes). Perpetual mandates and hires made for it do not keep it open; a wish that nobody moves for a day awaits its person."),
     Row("FX-63", "A turn can be acted on without memory: each letter comes with what it answers and the last letters of its thread (bounded), a return with what was handed in and the earlier verdicts, the situation with one line about the last run."),
     Row("FX-64", "Work that runs away is known by what it achieves: reading, refusals and mail taken up are no progress; the second run in a row that was cut without an effect is followed by growing pauses, one row that says what it does, and a word to whoever wished; the next step offered never feeds it.", deferred=ENDS),
@@ -523,10 +523,12 @@ ROWS = (
     Row("FX-75", "In every channel a letter names person, handle, place and its title.", deferred=SUPERVISION),
     Row("FX-76", "A run answers a conversation once, however many letters of it the run took up.", deferred=SUPERVISION),
     Row("FX-77", "Levels are a table of operation by level, edited by the board; what is not listed says who may.", deferred=SUPERVISION),
-    Row("FX-78", "What a run needs (program, key, folder, full access, model) is settled when it is set: binding, hiring and settings check as the run would, and approving full access gives it. What Remit itself refuses is a `setup` fault with its command; mending it is news that ends the pause. A project's own `.claude`, `.codex` or `.gemini` does not keep it from being bound (FX-80).", deferred=SUPERVISION),
-    Row("FX-79", "The words of the seeds lead to ours (hints, never to a verb that stops or decides); a pending request is found by the name of what it would create; a person's own skills, plugins and commands of a program can be lent to an agent by choice, and never leak in.", deferred=SUPERVISION),
-    Row("FX-80", "Nothing that lies in a working folder configures the agent program or what it or Remit starts by itself; keys in it are hidden; its instructions reach the model as the folder's words, for every adapter, switchable.", deferred=SHOWN),
-    Row("FX-81", "An import or a file from outside arrives halted, with a preview of all it would run, reach and be lent; a person accepts it; rights over the machine never travel.", deferred=SHOWN),
+    Row("FX-78", "What a run needs (program, key, folder, full access, model) is settled when it is set: binding, hiring and settings check as the run would, and approving full access gives it. What Remit itself refuses is a `setup` fault with its command; mending it is news that ends the pause. A project's own `.claude`, `.codex` or `.gemini` does not keep it from being bound (FX-80).",
+        lacking="Only the last sentence is so yet."),
+    Row("FX-79", "The words of the seeds lead to ours (hints, never to a verb that stops or decides); a pending request is found by the name of what it would create; a person's own skills, plugins and commands of a program can be lent to an agent by choice, and never leak in.",
+        lacking="Hints for the words of the seeds, and that a pending request is found by name; lending is shown."),
+    Row("FX-80", "Nothing that lies in a working folder configures the agent program or what it or Remit starts by itself; keys in it are hidden; its instructions reach the model as the folder's words, for every adapter, switchable."),
+    Row("FX-81", "An import or a file from outside arrives halted, with a preview of all it would run, reach and be lent; a person accepts it; rights over the machine never travel. (Replaced: a file for `remit apply` makes no company, so it is accepted in the act.)"),
 )
 # fmt: on
 

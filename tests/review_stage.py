@@ -94,7 +94,7 @@ class Site(Checkout):
     def __init__(self, company: Company, place: Path) -> None:
         super().__init__(place)
         self.company = company
-        about = {"name": "site", "url": str(self.bare)}
+        about: dict[str, Any] = {"name": "site", "url": str(self.bare)}
         company.call(company.board, repos.add, company=company.id, **about)
         self.merger = company.app.merger
         self.reviews = company.app.reviews

@@ -44,6 +44,7 @@ SLOW_FILES = {
     "test_full_disk.py": "disks that are full",
     "test_sandbox.py": "sandboxes",
     "test_landlock.py": "sandboxes",
+    "test_working_folder.py": "agents' programs",
     "test_backup.py": "instances in processes of their own",
     "test_upgrades.py": "a database of every schema",
     "test_releases.py": "a database of every release",

@@ -385,7 +385,10 @@ class SlackStand:
         ]
 
     def _shown(self, message: dict[str, Any]) -> Shown:
+        """As Slack shows it: blocks take the place of the text."""
         text = message["text"].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+        sections = [block for block in message.get("blocks") or [] if block["type"] == "section"]
+        text = "\n".join(block["text"]["text"] for block in sections) or text
         files = tuple(self.server.files[id_][1].decode() for id_ in message.get("files", []))
         buttons = tuple(button["text"]["text"] for button in _buttons(message))
         return Shown(message["ts"], text, buttons, files, message.get("thread_ts"))

@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from remit.channels.contract import Connection
 from remit.channels.telegram import TelegramConfig
+from remit.ids import token_digest
 from remit.testing.channels import Shown
 
 TOKEN = "123456:AAE-stand-in-token-of-a-bot-that-is-none"
@@ -310,7 +311,7 @@ class Telegram:
     def _text(self, text: str, most: int) -> str:
         if not text.strip():
             raise Bad("Bad Request: message text is empty")
-        if len(text) > most:
+        if len(text.encode("utf-16-le", "surrogatepass")) // 2 > most:
             raise Bad("Bad Request: message is too long")
         return text
 
@@ -460,6 +461,8 @@ class TelegramStand:
             key=telegram.token.encode(),
             server=telegram.url,
             commands=commands,
+            proof="secret-of-a-listener",
+            proof_digest=token_digest("secret-of-a-listener"),
         )
 
     async def say(

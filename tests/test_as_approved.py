@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from remit.clock import HOUR, to_iso
 from remit.errors import AwaitsApproval, BadInput, Conflict, Refused
 from remit.model.organisation.approval import ApprovalType
-from remit.services.governance import approvals
+from remit.services.governance import approval_engine, approvals
 from remit.services.hiring import configuration, helper_creation
 from remit.services.knowledge import files
 from remit.services.record import events
@@ -392,17 +392,18 @@ def test_an_agent_is_hired_for_the_purpose_that_was_approved(small: Company) -> 
 
 @pytest.mark.tampers
 @pytest.mark.requirement("BX-10")
-def test_a_hire_of_a_version_that_did_not_say_what_for_can_be_decided(small: Company) -> None:
-    made = hire(small, small.ceo.caller, "designer", purpose="Draw")
-    payload = stored(small, made["approval"]["id"])
-    older = {key: payload[key] for key in payload if key not in ("purpose", "perpetual")}
-    for table, column in (("approvals", "id"), ("approval_revisions", "approval_id")):
-        small.sql(
-            f"UPDATE {table} SET payload = ?, digest = ? WHERE {column} = ?",  # noqa: S608
-            json.dumps(older),
-            digest(older),
-            made["approval"]["id"],
-        )
+def test_a_hire_of_a_version_that_did_not_say_what_for_can_be_decided(
+    small: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def older(*args: Any, **terms: Any) -> Answer:
+        payload = of_today(*args, **terms)
+        return {key: payload[key] for key in payload if key not in ("purpose", "perpetual")}
+
+    of_today = approval_engine.hire_payload
+    with monkeypatch.context() as patched:
+        patched.setattr(approval_engine, "hire_payload", older)
+        made = hire(small, small.ceo.caller, "designer", purpose="Draw")
+    assert "purpose" not in stored(small, made["approval"]["id"])
     approve(small, made["approval"])
     assert small.sql("SELECT status FROM agents WHERE id = ?", made["agent"]["id"]) == [("idle",)]
 
@@ -676,6 +677,13 @@ HARM = {
     "the revision": "UPDATE approval_revisions SET payload = '{}'",
     "the digest of the revision": "UPDATE approval_revisions SET digest = 'other'",
     "there is no revision": "DELETE FROM approval_revisions",
+    # With the password of the database; the digest in the record stays.
+    "all rows together": (
+        "UPDATE approval_revisions SET payload = '{\"x\": 1}', digest ="
+        " '5041bf1f713df204784353e82f6a4a535931cb64f1f4b4a5aeaffcb720918b22'; "
+        "UPDATE approvals SET payload = '{\"x\": 1}', digest ="
+        " '5041bf1f713df204784353e82f6a4a535931cb64f1f4b4a5aeaffcb720918b22'"
+    ),
 }
 
 
@@ -709,9 +717,22 @@ def test_what_was_altered_is_never_carried_out(small: Company, harm: str) -> Non
             )
         )
         assert (bool(allowed), reason) == (False, "altered")
+        assert small.call(small.board, approvals.show, approval=one["id"])["altered"], kind
+    found = small.call(small.board, events.verify, company=small.id)
+    asked = {
+        seq
+        for one in waiting.values()
+        for (seq,) in small.sql(
+            "SELECT seq FROM events WHERE resource = ? AND action = 'approval.request'",
+            f"approval:{one['id']}",
+        )
+    }
+    assert {(fault["seq"], fault["kind"]) for fault in found["faults"]} == {
+        (seq, "altered") for seq in asked
+    }
     told = small.call(small.board, needs_you.listing, company=small.id)
     causes = {one["id"]: one["cause"] for one in told}
-    if harm in ("the payload", "the digest", "the payload and its revision"):
+    if harm in ("the payload", "the digest", "the payload and its revision", "all rows together"):
         assert all("The request was altered" in causes[one["id"]] for one in waiting.values())
     if "there is no" not in harm:
         for one in waiting.values():

@@ -87,6 +87,48 @@ def test_a_token_that_is_over_opens_no_route_no_page_and_no_tool(stage: Stage) -
     assert tried > 700
 
 
+MCP = {
+    "initialize": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    },
+    "ping": {},
+    "tools/list": {},
+    "a tool": {"name": "kb_list", "arguments": {}},
+    "a tool without its arguments": {"name": "mail_send", "arguments": {}},
+    "a tool with wrong ones": {"name": "kb_read", "arguments": {"id": []}},
+    "a tool with none": {"name": "kb_list", "arguments": 5},
+    "no tool": {"name": "no_such_tool", "arguments": {}},
+    "a tool without a name": {},
+    "resources/list": {},
+    "resources/read": {"uri": "kb://x"},
+    "prompts/list": {},
+    "completion/complete": {},
+    "logging/setLevel": {"level": "debug"},
+    "server/discover": {},
+    "no/such/method": {},
+}
+
+
+def test_no_mcp_method_answers_a_token_that_ended_within_the_last_minute(stage: Stage) -> None:
+    """The guard remembers a token that it has just checked; what is answered is checked anew, also
+    what the SDK answers by itself, and what failed."""
+    ours, board = estate(stage.site, stage.operator, "Lately", "lately"), stage.operator
+    accepted = {"Accept": "application/json, text/event-stream"}
+    key = board.must("POST", f"/api/agents/{ours.ids['report']}/keys")
+    client = Client(stage.site.url, key["token"])
+
+    def answered(what: str) -> int:
+        method = what if "/" in what or what in ("initialize", "ping") else "tools/call"
+        said = {"jsonrpc": "2.0", "id": 1, "method": method, "params": MCP[what]}
+        return client("POST", "/mcp", said, headers=accepted).status
+
+    assert {what: answered(what) for what in MCP} == dict.fromkeys(MCP, 200)
+    board.must("DELETE", f"/api/agents/{ours.ids['report']}/keys/{key['id']}")
+    assert {what: answered(what) for what in MCP} == dict.fromkeys(MCP, 401)
+
+
 def changing(stage: Stage) -> list[Any]:
     described = operations(stage.operator.must("GET", "/openapi.json"))
     return [one for one in described if one.method != "GET"]

@@ -226,6 +226,14 @@ def bodies(ours: Estate) -> dict[str, Any]:
         "PATCH /api/agents/{id}": {"title": "Renamed"},
         "POST /api/agents/{id}/config-proposals": {"title": "Renamed"},
         "PATCH /api/agents/{id}/permissions": {"canCreateAgents": True},
+        "PATCH /api/companies/{companyId}/folders/{id}": {"instructions": False},
+        "PATCH /api/companies/{companyId}/repos/{name}": {"instructions": False},
+        "POST /api/agents/{id}/lent": {
+            "name": "more",
+            "source": "/srv/site",
+            "files": {"skills/a/SKILL.md": "QQ=="},
+            "dryRun": True,
+        },
         "POST /api/runs/{id}/report": {"ok": True},
         "POST /api/companies/{companyId}/bindings": {
             "agent": ids["report"],
@@ -264,8 +272,11 @@ def around(operation: str, place: tuple[str, ...], ours: Estate) -> Any:
 
 #: What is not looked at: such a grant lasts as long as what is delegated; `boss` or `board`; what
 #: the outside calls its own; the names of two secrets, which may be set later and are looked up in
-#: the company when they are used.
+#: the company when they are used; a place in a repository, which cannot be reached here; a digest.
 IGNORED = {
+    "POST /api/agents/{id}/lent seen",
+    "GET /api/companies/{companyId}/repos/{name}/lendable ?folder",
+    "GET /api/companies/{companyId}/repos/{name}/lendable ?ref",
     "POST /api/companies/{companyId}/repos apiSecret",
     "POST /api/companies/{companyId}/repos hook",
     "POST /api/companies/{companyId}/repos/{name}/forge apiSecret",
@@ -298,7 +309,9 @@ OWN = {
     "checks": "check name",
     "accounts": "account",
     "linked-accounts": "linked",
+    "confirmations": "confirmation",
     "folders": "folder",
+    "lent": "lent",
 }
 
 
@@ -316,7 +329,8 @@ class Operation:
             if name not in ("adapterType", "revisionId", "kind"):
                 yield ("{}", name)
         for name in self.query:
-            yield ("?", name)
+            if f"{self} ?{name}" not in IGNORED:
+                yield ("?", name)
         yield from (path for path in self.texts if f"{self} {'.'.join(path)}" not in IGNORED)
 
     def request(self, ours: Estate, place: tuple[str, ...], value: str) -> tuple[str, Any]:
@@ -438,8 +452,11 @@ def test_no_route_tells_what_is_foreign_from_what_is_not_there(stage: Stage, eve
 
 #: Places that nothing of one's own opens here: whoever calls would have to be the run itself.
 #: Or it would have to know how often an outcome was changed by then. Or to have something that can
-#: be handed in. Or a token of its own. Or there would have to be a backup, which takes a while.
+#: be handed in. Or a token of its own. Or there would have to be a backup, which takes a while. Or
+#: it ended with the part of its person in the company, or they would still have to be a member.
 UNTRIED = {
+    "DELETE /api/linked-accounts/{id} {}.id",
+    "DELETE /api/confirmations/{id} {}.id",
     "DELETE /api/me/tokens/{tokenId} {}.tokenId",
     "DELETE /api/instance/backups/{name} {}.name",
     "GET /api/instance/backups/{name} {}.name",

@@ -309,6 +309,29 @@ def test_links_that_lead_out_through_another_or_into_git_are_refused(
 
 
 @pytest.mark.requirement("FX-28")
+@pytest.mark.parametrize("depth", [0, 1, 2, 4])
+def test_a_link_goes_up_to_the_root_of_the_repository_and_not_above_it(
+    small: Company, remote: Remote, depth: int
+) -> None:
+    run = at_work(small, remote)
+    copy = run.workspace / "site"
+    folder = copy.joinpath(*"abcd"[:depth])
+    up = "../" * depth
+    for leads in (f"{up}../x", f"{up}..", f"./{up}../site", f"{up}../README.md"):
+        git(copy, "checkout", "--quiet", "-B", "fix", "origin/main")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "link").symlink_to(leads)
+        commit(run, {})
+        with pytest.raises(BadInput, match="link is a symlink that leads out of the repository"):
+            propose(small, run)
+    git(copy, "checkout", "--quiet", "-B", "fix", "origin/main")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "link").symlink_to(f"{up}README.md")
+    commit(run, {})
+    assert propose(small, run)["commit"]
+
+
+@pytest.mark.requirement("FX-28")
 def test_a_link_or_a_submodule_that_came_and_went_is_refused(
     small: Company, remote: Remote
 ) -> None:

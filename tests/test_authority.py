@@ -95,6 +95,7 @@ LOOKING = {
 }  # fmt: skip
 WHOLE_COMPANY = {
     "folder.change",
+    "company.accept",
     "company.change",
     "company.export",
     "policy.read",
@@ -113,7 +114,7 @@ WHOLE_COMPANY = {
     "repo.sync",
     "agent.purge",
 }
-OPERATING = {"folder.change", "secret.change", "mcp_server.change"}
+OPERATING = {"company.accept", "folder.change", "secret.change", "mcp_server.change"}
 
 
 def for_a_person(
@@ -396,6 +397,18 @@ def test_every_decision_for_a_person_follows_the_rules_in_every_tree() -> None:
     # Forests of n named agents: (n + 1) ** (n - 1).
     assert worlds == 1 + 3 + 16 + 125
     assert asked >= 60_000
+
+
+def test_a_seat_gives_keys_to_members_alone_and_the_whole_machine_is_given_by_people() -> None:
+    actor = Principal(ActorKind.USER, "user", "user")
+    member = Membership(COMPANY, UserId("user"), UserRole.OBSERVER, None, 0)
+    for membership, allowed in ((member, True), (None, False)):
+        facts = Facts(NOW, membership, place=(AGENTS[0],), seat_user=UserId("user"))
+        assert decide(actor, Action.KEY_CHANGE, None, facts).allowed is allowed
+    for of_machine in (True, False):
+        facts = Facts(NOW, place=AGENTS[:2], target_boss=AGENTS[1], for_people=of_machine)
+        boss = an_agent(AgentStatus.IDLE, AGENTS[1])
+        assert decide(boss, Action.GRANT_GIVE, None, facts).allowed is not of_machine
 
 
 @pytest.mark.requirement("BX-02", "AG-45", "AG-57")

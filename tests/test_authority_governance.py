@@ -179,7 +179,8 @@ LIKE_THE_BOARD = {
 #: What people alone do: levels, permissions, people, keys, secrets, settings of the company, the
 #: machine itself, what comes from outside, and taking something out for good.
 OF_PEOPLE = {
-    "agent.permit", "agent.purge", "binding.change", "company.change", "company.create",
+    "agent.lend", "agent.permit", "agent.purge", "binding.change", "company.change",
+    "company.create",
     "company.export", "key.change", "level.change", "mcp_server.change", "policy.change",
     "policy.read", "repo.add", "repo.change", "run.change", "secret.change", "secret.read",
     "user.change", "user.read", "event.read", "event.verify",

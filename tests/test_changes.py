@@ -6,6 +6,7 @@ import pytest
 
 from remit.errors import AwaitsApproval, BadInput, Conflict, NotFound, Refused
 from remit.model.organisation import path_pattern
+from remit.runtime import diagnosis
 from remit.services.changes import changes, errands, proposals, reviews
 from remit.services.connections import repos
 from remit.services.identity import as_system
@@ -80,6 +81,65 @@ def test_a_grant_that_names_what_a_forge_executes_lets_it_be_proposed(small: Com
     propose(small, run, paths=["src/a.py", ".github/workflows/ci.yml"])
     with pytest.raises(Refused, match="github/CODEOWNERS"):
         propose(small, run, paths=[".github/CODEOWNERS"])
+
+
+@pytest.mark.requirement("FX-80")
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".claude/settings.json", ".Claude/settings.json", ".claude /settings.json", ".mcp.json"),
+        *("web/.codex/config.toml", ".vscode/tasks.json", ".envrc", ".claude", ".npmrc"),
+    ],
+)
+def test_configuration_of_programs_needs_a_grant_that_names_it(small: Company, path: str) -> None:
+    add_repo(small)
+    run = author(small)
+    give(small, run, paths=["**"])
+    with pytest.raises(Refused) as refused:
+        propose(small, run, paths=["src/a.py", path])
+    assert refused.value.reason == "configures_programs"
+    assert path in refused.value.sentence
+    give(small, run, paths=[path])
+    propose(small, run, paths=["src/a.py", path])
+
+
+@pytest.mark.requirement("FX-80")
+def test_instructions_of_a_folder_need_no_grant_that_names_them(small: Company) -> None:
+    add_repo(small)
+    run = author(small)
+    propose(small, run, paths=["CLAUDE.md", "web/AGENTS.md", ".claude/skills/deploy/SKILL.md"])
+
+
+@pytest.mark.requirement("FX-80")
+def test_doctor_lists_whose_last_proposal_would_be_refused_now(company: Company) -> None:
+    """As after an upgrade: what the files of the proposal need was not asked for at the time."""
+    add_repo(company)
+    plain, earlier, late = (author(company, name) for name in ("plain", "earlier", "late"))
+    named = [give(company, run, paths=[".claude/**"]) for run in (earlier, late)]
+    propose(company, plain, paths=["src/a.py"])
+    for run in (earlier, late):
+        propose(company, run, paths=[".claude/settings.json"])
+    propose(company, earlier, paths=["src/a.py"], head=NEXT)
+    assert list(diagnosis.proposals(company.app.settings)) == []
+    for grant in named:
+        company.call(company.board, grants.revoke, grant=grant["id"])
+    (found,) = diagnosis.proposals(company.app.settings)
+    assert found.state == "warn"
+    assert found.found.startswith("late would be refused what it last proposed to site: .claude/")
+    assert "remit grant give late repo:site propose --path" in found.next_step
+
+
+@pytest.mark.requirement("FX-28", "FX-80")
+@pytest.mark.parametrize("path", [".github/workflows/ci.yml", ".claude/settings.json"])
+def test_an_approval_that_the_whole_repository_needs_is_needed_for_named_files_too(
+    small: Company, path: str
+) -> None:
+    add_repo(small)
+    run = small.run(small.agent("careful"))
+    give(small, run, mode="ask")
+    give(small, run, paths=[f"{path.partition('/')[0]}/**"])
+    with pytest.raises(AwaitsApproval):
+        propose(small, run, paths=[path])
 
 
 @pytest.mark.requirement("FX-28")

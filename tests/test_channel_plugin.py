@@ -110,7 +110,7 @@ def test_people_talk_to_an_agent_through_it(
     send(small, small.ceo.caller, letter["sender"], "Seven.", reply_to=letter["id"])
     assert there.go()[-1] | {"buttons": None} == {
         "to": "ann",
-        "text": "Seven.",
+        "text": "ceo:\nSeven.",
         "buttons": None,
         "answers": "0003.json",
         "files": 0,

@@ -300,7 +300,7 @@ def test_a_channel_of_a_plugin_is_used_and_broken_ones_do_no_harm(
             send(company, company.ceo.caller, f"channel:pigeon:{place}", place)
         while deliver(company):
             pass
-        assert [one.body for one in Pigeon.carried] == ["home"]
+        assert [one.body for one in Pigeon.carried] == ["ceo:\nhome"]
         told = company.sql("SELECT address, status, ended_why FROM channel_deliveries ORDER BY 1")
         assert [tuple(row) for row in told] == [
             ("channel:pigeon:home", "done", "delivered"),

@@ -13,6 +13,7 @@ from remit.channels.contract import Connection, Incoming, IncomingFile, Sender
 from remit.clock import DAY, HOUR, MINUTE, SECOND
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import token_digest
+from remit.model.messaging.authorship import parted
 from remit.model.messaging.chat import BUTTON_LASTS
 from remit.model.work.attachment import LARGEST_INCOMING, refusal
 from remit.runtime.delivery import receiving
@@ -28,7 +29,7 @@ from remit.services.messaging import inbox, pending_items, questions
 from remit.services.organisation import agents, halts
 from remit.services.people import sessions, tokens, users
 from remit.services.record import events
-from remit.testing.channels import MemoryChannel, Outside
+from remit.testing.channels import MemoryChannel, Outside, Shown
 from remit.testing.clock import VirtualClock
 from tests.channel_stage import deliver
 from tests.company import Company, Member
@@ -83,16 +84,16 @@ class Chat:
             pass
 
     def say(self, text: str, who: str = "ann", where: str = "", **more: Any) -> str:
-        """Somebody says something; answers what is seen there last."""
+        """Somebody says something; answers the words that are seen there last."""
         said = self.outside.say(text, who, where, **more)
         self.go()
         seen = self.outside.seen(said.conversation)
-        return seen[-1].text if seen else ""
+        return words_of(seen[-1]) if seen else ""
 
     def tap(self, message: str, label: str, who: str = "ann") -> str:
         said = self.outside.tap(message, label, who)
         self.go()
-        return self.outside.seen(said.conversation)[-1].text
+        return words_of(self.outside.seen(said.conversation)[-1])
 
     def link(self, who: str, caller: Caller | None = None) -> str:
         code = self.c.call(caller or self.c.board, accounts.code, kind="memory")["code"]
@@ -110,6 +111,13 @@ def chat(small: Company, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
     monkeypatch.setattr(registry.installed, "_plugins", {"memory": MemoryChannel()})
     yield Chat(small)
     MemoryChannel.outsides.clear()
+
+
+def words_of(message: Shown) -> str:
+    """The text of a message without the line that names its author."""
+    author, words = parted(message.text)
+    assert author, f"nobody knows who wrote {message.text[:80]!r}"
+    return words
 
 
 def actions(company: Company, prefix: str) -> list[dict[str, Any]]:
@@ -309,8 +317,8 @@ def test_in_a_room_nothing_is_shown_that_others_may_not_see(chat: Chat) -> None:
     chat.link("ann")
     asked(chat)
     assert chat.say("/needs", "ann", "room") == "I answered you directly."
-    assert [one.text for one in chat.outside.seen("room")] == ["I answered you directly."]
-    assert any("Approval: Move" in one.text for one in chat.outside.seen(ANN))
+    assert [*map(words_of, chat.outside.seen("room"))] == ["I answered you directly."]
+    assert any("r1: Move" in one.text for one in chat.outside.seen(ANN))
 
 
 @pytest.mark.requirement("FX-26")
@@ -358,7 +366,7 @@ def shown(chat: Chat, words: str) -> Any:
 def test_an_approval_is_decided_by_tapping_once(chat: Chat, label: str, becomes: str) -> None:
     chat.link("ann")
     approval = asked(chat)
-    post = shown(chat, "Approval: Move")
+    post = shown(chat, "r1: Move")
     assert "cost: 7" in post.text
     assert post.buttons == ("Approve", "Reject", "Send back")
     references = dict(chat.outside.buttons[post.id])
@@ -378,7 +386,7 @@ def test_an_approval_is_decided_by_tapping_once(chat: Chat, label: str, becomes:
 def test_a_stale_button_decides_nothing_and_shows_what_is_asked_now(chat: Chat) -> None:
     chat.link("ann")
     approval = asked(chat)
-    post = shown(chat, "Approval: Move")
+    post = shown(chat, "r1: Move")
     about = {"approval": approval["id"]}
     chat.c.call(chat.c.board, approvals.request_revision, **about, note="cheaper")
     chat.c.call(chat.agent.caller, approvals.resubmit, **about, payload={"cost": 5})
@@ -386,6 +394,7 @@ def test_a_stale_button_decides_nothing_and_shows_what_is_asked_now(chat: Chat) 
     assert status(chat, approval) == "pending"
     assert chat.outside.shown[post.id].buttons == ()
     newer = next(one for one in chat.outside.seen(ANN)[::-1] if one.buttons)
+    assert "r2: " in newer.text
     assert "cost: 5" in newer.text
     chat.tap(newer.id, "Approve")
     assert status(chat, approval) == "approved"
@@ -431,7 +440,7 @@ def test_a_button_is_no_authority(chat: Chat) -> None:
     """Somebody unlinked, with too small a part, elsewhere, and with a guess."""
     chat.link("ann")
     approval = asked(chat)
-    post = shown(chat, "Approval: Move")
+    post = shown(chat, "r1: Move")
     reference = chat.outside.buttons[post.id]["Approve"]
     chat.c.agent("branch")
     chat.link("bob", chat.c.user("bob", scope="branch"))
@@ -456,7 +465,7 @@ def test_a_button_is_no_authority(chat: Chat) -> None:
 def test_a_button_ends(chat: Chat, clock: VirtualClock) -> None:
     chat.link("ann")
     approval = asked(chat)
-    post = shown(chat, "Approval: Move")
+    post = shown(chat, "r1: Move")
     clock.advance(BUTTON_LASTS)
     assert "too old" in chat.tap(post.id, "Approve")
     assert status(chat, approval) == "pending"
@@ -525,7 +534,7 @@ def test_of_several_taps_at_once_one_decides(chat: Chat) -> None:
     chat.link("ann")
     chat.link("anns-phone")
     approval = asked(chat)
-    post = shown(chat, "Approval: Move")
+    post = shown(chat, "r1: Move")
     buttons = chat.outside.buttons[post.id]
     for number, label in enumerate(("Approve", "Reject", "Approve", "Send back")):
         who = "ann" if number % 2 else "anns-phone"
@@ -558,7 +567,7 @@ def test_a_question_is_answered_by_tapping_or_by_replying(chat: Chat) -> None:
 def test_a_reply_to_an_approval_is_a_comment_and_another_reply_is_mail(chat: Chat) -> None:
     chat.link("ann")
     approval = asked(chat)
-    post = shown(chat, "Approval: Move")
+    post = shown(chat, "r1: Move")
     assert chat.say("Where to?", reply_to=post.id) == "Your comment is with the approval."
     found = chat.c.call(chat.c.board, approvals.comments, approval=approval["id"])
     assert [one["body"] for one in found] == ["Where to?"]
@@ -572,11 +581,13 @@ def test_a_reply_to_an_approval_is_a_comment_and_another_reply_is_mail(chat: Cha
 @pytest.mark.requirement("FX-26")
 def test_what_is_too_long_to_be_read_here_is_not_approved_here(chat: Chat) -> None:
     chat.link("ann")
-    payload = {"title": "Move", "plan": "far " * 2_000}
+    payload = {"title": "Move", "plan": "far " * 8_000}
     about: Any = {"company": chat.c.id, "kind": "request_board_approval", "payload": payload}
     chat.c.call(chat.agent.caller, approvals.request, **about)
-    post = shown(chat, "Approval: Move")
-    assert "It is longer than fits here; approve it on its page." in post.text
+    post = shown(chat, "r1: Move")
+    assert (
+        "It is too long to be shown here. Read and approve it: `remit approval show " in post.text
+    )
     assert post.buttons == ("Reject", "Send back")
 
 
@@ -584,7 +595,7 @@ def test_what_is_too_long_to_be_read_here_is_not_approved_here(chat: Chat) -> No
 def test_a_button_of_what_was_decided_elsewhere_says_how(chat: Chat) -> None:
     chat.link("ann")
     approval = asked(chat)
-    post = shown(chat, "Approval: Move")
+    post = shown(chat, "r1: Move")
     chat.c.call(chat.c.board, approvals.reject, approval=approval["id"], note="Too far")
     assert chat.tap(post.id, "Approve").startswith("Nothing was done. Rejected by")
     assert status(chat, approval) == "rejected"
@@ -633,7 +644,7 @@ def test_an_answer_goes_back_to_the_chat_and_a_reply_goes_on_with_its_thread(cha
     send(chat.c, chat.agent.caller, letter["sender"], "Seven.", reply_to=letter["id"])
     deliver(chat.c)
     answer = chat.outside.seen(ANN)[-1]
-    assert answer.text == "Seven."
+    assert answer.text == "ceo:\nSeven."
     assert answer.reply_to is not None
     chat.say("Thanks.", reply_to=answer.id)
     assert chat.letters()[-1]["thread_id"] == letter["thread_id"]
@@ -1010,4 +1021,4 @@ def test_who_is_killed_between_any_two_steps_loses_and_doubles_nothing(chat: Cha
     assert len(actions(chat.c, "halt.stop")) == 1
     # The outside cannot be asked whether it has it, so what may be there already says so.
     first, again = chat.outside.seen(ANN)[seen:]
-    assert again.text == f"(again) {first.text}"
+    assert words_of(again) == f"(again) {words_of(first)}"

@@ -13,8 +13,11 @@ from typing import Any
 
 import pytest
 
+from remit.model.messaging.authorship import MARK
+from remit.services.governance import approvals
 from tests import email_stage, runtime_stage, slack_stage, telegram_server
 from tests.chat_office import ChatOffice, InEmail, InSlack, InTelegram, Outside, PostedByTelegram
+from tests.company import Company
 from tests.postgres import Cluster
 from tests.runtime_stage import Stage
 
@@ -41,7 +44,7 @@ BEFORE_SENDING = (
     "chat.handle",
     "claiming.claim",
 )
-LISTED = "Decisions that you can take here follow"
+LISTED = "Each decision is in a message of its own"
 MOMENTS = ("before", "inside", "after")
 POINTS = [(verb, moment, which) for verb, which in VERBS for moment in MOMENTS]
 #: By name: the processes of an instance, and whether its database is PostgreSQL. SQLite is for one.
@@ -56,6 +59,18 @@ FEW = {
     ("alone", "slack", "outbox.delivered", "before", 1),
     ("alone", "email", "chat.handle", "inside", 1),
     ("apart", "telegram", "mail.send", "after", 1),
+}
+#: Parts of a request that is too long for one message.
+PARTS = 4
+PARTED = [
+    (verb, moment, which)
+    for verb in ("posts.claim", "posts.delivered")
+    for moment in MOMENTS
+    for which in range(1, PARTS + 1)
+]
+FEW_PARTED = {
+    ("alone", "telegram", "posts.delivered", "before", 2),
+    ("alone", "slack", "posts.claim", "after", PARTS),
 }
 WHOLE = pytest.mark.campaign("every other point of the same way, in every channel and shape")
 SECONDS = 300
@@ -157,3 +172,74 @@ def test_an_instance_is_killed_between_hearing_and_editing(
         assert all(one.marked for one in found[1:] if "Answered" not in one.text), found
     if outside.kind != "email":
         assert "Answered: red" in office.sees("Red or blue?")[-1].text
+
+
+def long_request(company: Company) -> None:
+    plan = "\n".join(f"Line {line} of the plan." for line in range(500))
+    about: Any = {"company": company.id, "kind": "request_board_approval"}
+    payload: Any = {"title": "Move", "plan": plan}
+    company.call(company.ceo.caller, approvals.request, **about, payload=payload)
+
+
+def parted_cases() -> list[Any]:
+    return [
+        pytest.param(
+            *(shape, kind, *point), marks=() if (shape, kind, *point) in FEW_PARTED else WHOLE
+        )
+        for shape in SHAPES
+        for kind in ("telegram", "posted", "slack")
+        for point in PARTED
+    ]
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.requirement("FX-61", "FX-26")
+@pytest.mark.parametrize(
+    ("shape", "outside", "verb", "moment", "which"), parted_cases(), indirect=["outside"]
+)
+def test_an_instance_is_killed_between_the_parts_of_a_request(
+    stage: Stage,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    shape: str,
+    outside: Any,
+    verb: str,
+    moment: str,
+    which: int,
+) -> None:
+    """Whoever sees its buttons sees each part above them, and a tap decides once."""
+    kinds, shared = SHAPES[shape]
+    cluster: Cluster | None = request.getfixturevalue("postgres_cluster") if shared else None
+    url = cluster.migrated_database() if cluster else ""
+    office = ChatOffice(outside, tmp_path / "home", stage, url, kinds, prepare=long_request)
+    office.begin((verb, moment, which), wait=False)
+
+    def tappable() -> list[Any]:
+        seen = outside.seen()
+        found = [number for number, one in enumerate(seen) if "Approve" in one.buttons]
+        for number in found:
+            heads = [one.text.split("\n")[0] for one in seen[:number]]
+            wanted = [f"{MARK} · {part} of {PARTS}" for part in range(1, PARTS)]
+            assert [head for head in dict.fromkeys(heads) if head in wanted] == wanted, heads
+        return [seen[number] for number in found]
+
+    try:
+        outside.say("/needs")
+        office.until(lambda: tappable() and office.sees(LISTED))
+        office.until(office.is_quiet)
+        outside.tap(tappable()[-1].id, "Approve")
+        status = "SELECT status FROM approvals WHERE type = 'request_board_approval'"
+        office.until(lambda: office.sql(status) == [("approved",)])
+        office.until(lambda: not tappable() or outside.kind == "telegram")
+        office.until(office.is_quiet)
+        office.until(lambda: office.deaths)  # also at the very end
+    finally:
+        office.end()
+    lines = [line for one in outside.seen() for line in one.text.split("\n")]
+    assert all(f"│ Line {number} of the plan." in lines for number in range(500))
+    approval = "SELECT 'approval:' || id FROM approvals WHERE type = 'request_board_approval'"
+    decided = f"SELECT action FROM events WHERE resource = ({approval}) AND allowed"  # noqa: S608
+    assert office.sql(f"{decided} ORDER BY seq") == [("approval.request",), ("approval.approve",)]
+    # In Telegram a part that was being sent may be there twice.
+    heads = [one.text.split("\n")[0] for one in outside.seen()]
+    assert len(heads) - len(set(heads)) <= (1 if outside.kind == "telegram" else 0)

@@ -692,6 +692,23 @@ def test_doctor_finds_this_installation_well(remit: Home) -> None:
     assert all(finding["next_step"] for finding in findings.values() if finding["state"] != "ok")
 
 
+@pytest.mark.requirement("FX-78", "FX-80")
+def test_a_bound_project_is_said_to_hide_its_keys(remit: Home, only: Home, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    for name in (".claude/.credentials.json", ".codex/config.toml", "sub/.env", "app.py"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("x")
+    only.json("agent", "create", "worker")
+    company = ("--company", only.json("company", "list")[0]["id"])
+    bound = remit(*company, "folder", "bind", "worker", "--path", str(work)).out
+    assert f"worker works in {work}" in bound
+    assert "Hidden from its runs, as keys: .credentials.json, auth.json, " in bound
+    found = [one["found"] for one in remit.json(*company, "doctor") if one["check"] == "folder"]
+    hidden = f"hidden from runs in {work}, as keys: .claude/.credentials.json, sub/.env"
+    assert f"worker works in {work}" in found
+    assert hidden in found
+
+
 def test_mcp_is_served_on_standard_input_and_output(only: Home) -> None:
     only.json("agent", "create", "worker")
     key = only("agent", "token", "worker").out.strip()

@@ -58,14 +58,14 @@ def test_a_hire_is_shown_sent_back_revised_and_approved(firm: Firm) -> None:
 
     shown = board("approval", "show", short).out
     assert shown.startswith("chief asks to hire designer as designer (Designs).\n")
-    assert "  adapterConfig.env.API_KEY: ***REDACTED***\n" in shown
-    assert "  prompt:\n    Draw.\n    Well.\n" in shown
+    assert "\nadapterConfig.env.API_KEY: ***REDACTED*** (a secret, which is not shown)\n" in shown
+    assert "\nprompt:\n│ Draw.\n│ Well.\n" in shown
     assert SECRET not in shown
-    assert f"remit approval approve|reject|revise {asked['id'][-12:]}" in shown
+    assert f"remit approval approve {asked['id'][-12:]} --revision 1" in shown
 
     back = board("approval", "revise", short, "--note", "With what?")
     assert back.out == "hire designer as designer (Designs): revision requested.\n"
-    refused(board("approval", "approve", short), 4, "revision requested")
+    refused(board("approval", "approve", short, "--revision", "1"), 4, "revision requested")
     assert "With what?" in chief("approval", "show", short).out
     question = board.json("approval", "comment", short, "A pen?")
     chief("approval", "comment", short, "--reply-to", question["id"], stdin=b"A pen.\nTwo.")
@@ -73,9 +73,8 @@ def test_a_hire_is_shown_sent_back_revised_and_approved(firm: Firm) -> None:
     assert again.out == "It is pending as revision 2.\n"
 
     shown = board("approval", "show", short).out
-    assert "Revision 2 compared with 1\n" in shown
-    assert "  - requestedConfigurationSnapshot.prompt: Draw. Well.\n" in shown
-    assert "  + requestedConfigurationSnapshot.prompt: Draw with a pen.\n" in shown
+    assert "CHANGED SINCE REVISION 1, WHICH YOU SAW\n" in shown
+    assert "\nprompt:\n│ - Draw.\n│ - Well.\n│ + Draw with a pen.\n" in shown
     assert re.search(r"\n  \S+, \S+  \S+\n    A pen\?\n    chief, \S+  \S+\n      A pen.\n", shown)
 
     refused(board("approval", "approve", short, "--revision", "1"), 4, "revision 1")
@@ -165,8 +164,8 @@ def test_an_agent_s_configuration_is_set_by_key_and_from_a_file(firm: Firm, tmp_
     asked = proposed.out.splitlines()[1].split()[-1]
     shown_to_board = board("approval", "show", asked).out
     assert "chief asks to change title of program." in shown_to_board
-    assert "  - title: Walks\n  + title: Flies\n" in shown_to_board
-    assert "  reason: Wind\n" in shown_to_board
+    assert "\ntitle:\n│ - Walks\n│ + Flies\n" in shown_to_board
+    assert "\nreason:\n│ Wind\n" in shown_to_board
 
 
 def test_permissions_are_shown_and_changed(firm: Firm) -> None:
@@ -284,7 +283,12 @@ def test_a_request_goes_by_whom_it_concerns(firm: Firm) -> None:
     assert ann[-12:] in both.err
     assert bob[-12:] in both.err
     assert board("approval", "show", "Ann").out.startswith("chief asks to hire ann")
-    assert board("approve", "ann", "--note", "Welcome").out == "hire ann as general: approved.\n"
+    unread = board("approve", "ann")
+    assert (unread.code, "--revision 1" in unread.err) == (2, True)
+    assert "\nname: ann\n" in unread.out
+    refused(board("approve", "ann", "--json"), 2, "--revision 1")
+    welcome = board("approve", "ann", "--revision", "1", "--note", "Welcome")
+    assert welcome.out == "hire ann as general: approved.\n"
     assert board.json("approval", "show", "ann")["decision_note"] == "Welcome"
     refused(board("approve", "ann"), 3, "concerns 'ann'")
     assert board("reject", "chief").out == "hire bob as general: rejected.\n"
@@ -298,12 +302,12 @@ def test_a_hire_says_what_one_says_yes_to(firm: Firm) -> None:
     tool(firm.chief, "hire_agent", name="ann", purpose="Draw what is asked for", grants=[grant])
     shown = firm.home("approval", "show", "ann").out
     for line in (
-        "mandate: Draw what is asked for",
-        "budget: none: unlimited",
-        f"  read on kb_file:{file[-12:]}",
-        "may hire: no",
+        "purpose:\n│ Draw what is asked for",
+        "! It has no monthly budget of its own: only the company's limits hold what it spends.",
+        f"grants[0].resource: kb_file:{file} (file “Brand”)",
+        "grants[0].level: read",
     ):
-        assert f"\n  {line}\n" in shown, shown
+        assert f"\n{line}\n" in shown, shown
 
 
 def test_names_stand_for_ids_where_one_thing_is_meant(firm: Firm) -> None:

@@ -212,7 +212,10 @@ def test_the_example_of_a_company_is_applied_as_it_is(only: Home) -> None:
     assert "+ agent author" in tried
     assert tried.endswith("4 to create, 2 to change, 0 unchanged.\n")
     assert [one["name"] for one in only.json("agent", "list")] == ["ceo"]
-    assert only("apply", file).out.endswith("4 created, 2 changed, 0 unchanged.\n")
+    # It says what the agents would run and be lent, and asks; nobody is there to answer.
+    refused(only("apply", file), 1, "Nobody is there to accept it.")
+    assert [one["name"] for one in only.json("agent", "list")] == ["ceo"]
+    assert only("apply", file, "--yes").out.endswith("4 created, 2 changed, 0 unchanged.\n")
     assert names(only) == ["└── ceo", "    └── editor", "        └── author"]
     assert only("apply", file).out.endswith("There is nothing to do.\n")
 

@@ -87,7 +87,7 @@ def test_a_file_is_planned_applied_and_applied_again(only: Home, tmp_path: Path)
     assert "+ agent writer" in planned
     assert planned.endswith("4 to create, 1 to change, 0 unchanged.\n")
     assert [one["name"] for one in only.json("agent", "list")] == ["ceo"]
-    done = only("apply", str(file)).out
+    done = only("apply", str(file), "--yes").out
     assert done.endswith("4 created, 1 changed, 0 unchanged.\n")
     assert "sk-ant" not in planned + done
     events = len(only.json("event", "list"))
@@ -101,7 +101,7 @@ def test_a_file_is_planned_applied_and_applied_again(only: Home, tmp_path: Path)
     assert (changed["changed"], changed["dry_run"], changed["warnings"]) == (1, False, [])
     missing = {"adapterType": "codex", "adapterConfig": {"command": "/nowhere/codex"}}
     document = json.dumps({"agents": [{"name": "coder", **missing}, {"name": "writer"}]})
-    for more in (["--dry-run"], []):
+    for more in (["--dry-run"], ["--yes"]):
         warned = only("apply", "-", *more, stdin=document.encode())
         assert warned.code == 0
         said = "warning: coder cannot work yet: The program /nowhere/codex is not installed"

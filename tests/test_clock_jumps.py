@@ -31,7 +31,7 @@ from tests import background
 from tests.company import Company, Member
 from tests.mailing import look, send
 from tests.organisation import problems
-from tests.test_chat import Chat
+from tests.test_chat import Chat, words_of
 from tests.working import (
     at_work,
     held,
@@ -352,7 +352,7 @@ def test_who_was_killed_while_it_talked_to_a_chat_is_missed_whatever_the_clock_s
     assert [one["body"] for one in chat.letters()] == ["Hello?", "Still there?"]
     for place in ("with-ann", "room"):
         # Nobody knows whether it got through before, so it says that it may be there already.
-        assert chat.outside.seen(place)[-1].text.startswith("(again) ")
+        assert words_of(chat.outside.seen(place)[-1]).startswith("(again) ")
     assert len(chat.outside.seen("room")) == 1
 
 
@@ -390,7 +390,7 @@ def test_what_somebody_sends_to_a_chat_now_is_not_sent_by_another_for_the_clock(
 
     chat.c.wait(story())
     [shown] = chat.outside.seen("room")
-    assert shown.text == "Good morning."
+    assert shown.text == "ceo:\nGood morning."
     assert chat.c.sql("SELECT attempt, worker FROM channel_deliveries") == [(1, "ours")]
 
 

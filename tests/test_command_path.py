@@ -125,8 +125,8 @@ def test_16_repeats_at_once_have_one_effect_and_one_answer(company: Company, ver
     answers = company.together([call() for _ in range(16)])
     assert all(answer == answers[0] for answer in answers)
     assert isinstance(answers[0], dict)
-    # An agent comes with its mandate, and goes with it; its boss is told of the verdict.
-    assert recorded(company) == before + {"agent": 3, "complete": 4}.get(verb, 1)
+    # An agent comes with its mandate, and goes with it and its key. Its boss hears the verdict.
+    assert recorded(company) == before + {"agent": 3, "complete": 5}.get(verb, 1)
 
 
 @pytest.mark.requirement("BX-05")

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from remit.entrypoints.web.text import words
-from remit.entrypoints.web.text.text_diff import MOST_SHOWN, compare
+from remit.model.text_diff import MOST_SHOWN, compare
 
 OUTCOME = "01a1e010-f95a-719e-8b54-f315996e295d"
 

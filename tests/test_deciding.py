@@ -31,6 +31,8 @@ FOR_EVERYBODY = {
     "changes.listing": "what agents proposed to repositories, each decided about",
     "companies.listing": "the companies that the caller has a part in",
     "companies.positions": "how many events the caller's own companies have",
+    "confirmations.mine": "decisions that came by mail in the calling person's own name",
+    "confirmations.show": "one of these",
     "folders.of_run": "the folder of the calling run",
     "linked_accounts.mine": "the calling person's own chat accounts",
     "mcp_servers.usable": "the servers that the calling agent may use, each decided about",

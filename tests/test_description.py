@@ -352,6 +352,7 @@ def send_generated(
             # It would say, rightly, that there is no repository to fetch from: 503.
             *("--exclude-path", "/api/changes/{id}/diff"),
             *("--exclude-path", "/api/companies/{companyId}/repos/{name}/sync"),
+            *("--exclude-path", "/api/companies/{companyId}/repos/{name}/lendable"),
         ],
         cwd=folder,
         env={

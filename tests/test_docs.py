@@ -179,7 +179,8 @@ def test_the_examples_use_commands_and_options_that_exist(document: Path) -> Non
     for _, *words in shell_lines(document.read_text()):
         paths = [" ".join(["remit", *words[:depth]]) for depth in (2, 1)]
         path = next(path for path in paths if path in known)
-        options = {name for option in known[path].params for name in option.opts}
+        params = known[path].params
+        options = {name for each in params for name in (*each.opts, *each.secondary_opts)}
         used = {word for word in words if word.startswith("--")}
         assert used <= options, f"{document.name}: {' '.join(words)}"
 

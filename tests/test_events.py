@@ -133,7 +133,9 @@ def test_removed_and_rewired_events_are_found_and_named(
     count = busy(company)
     unlock(company)
     company.sql(statement)
-    assert faults(company) == (expected or {(count + 1, "changed")})
+    # Tokens that the missing events made are named, too.
+    broken = {(seq, kind) for seq, kind in faults(company) if kind != "unrecorded"}
+    assert broken == (expected or {(count + 1, "changed")})
     assert verify(company)["ok"] is False
 
 

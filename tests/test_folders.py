@@ -12,16 +12,18 @@ import pytest
 
 from remit.clock import HOUR
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, RemitError
+from remit.model.connections.folder import FolderKind
 from remit.runtime.runs import conditions, held_commands
 from remit.runtime.sandbox import sandbox_policy
 from remit.runtime.sandbox.mounts import View
 from remit.services.connections import folders, repos
 from remit.services.organisation import agents, termination
-from tests import working
+from remit.services.record import events
+from tests import planted, working
 from tests.company import Answer, Company, Member
 from tests.git_remote import Remote, git
 from tests.mailing import send
-from tests.test_repos import add, give
+from tests.test_repos import add, clone, give, worker
 from tests.test_sandbox import kind  # noqa: F401
 
 pytestmark = pytest.mark.skipif(not sandbox_policy.look().usable, reason="THERE IS NO SANDBOX")
@@ -115,6 +117,135 @@ def test_a_folder_of_the_machine_is_worked_in_without_full_access(
     assert (project / "result").read_text() == "done\n"
     assert "not yours" not in log
     assert not (beside / "new").exists()
+
+
+TOLD = "# This folder\n"
+
+
+def turn_in(log: str) -> str:
+    found: str = json.loads(next(line for line in log.splitlines() if '"turn"' in line))["turn"]
+    return found
+
+
+def set_folder(company: Company, folder: str, **more: Any) -> Answer:
+    return company.call(company.board, folders.change, company=company.id, folder=folder, **more)
+
+
+@pytest.mark.requirement("FX-80")
+def test_a_run_is_told_the_instructions_of_its_folder_unless_they_are_switched_off(
+    small: Company, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "AGENTS.md").write_text("Use tabs.\n")
+    agent = working.program(small, "coder", "cat")
+    made = bind(small, agent, path=str(project))
+    assert made["instructions"] is True
+    turn = turn_in(run(small, agent))
+    assert turn.startswith(TOLD)
+    assert "| Use tabs.\n" in turn
+    assert turn.count("Use tabs.") == 1
+    (project / "AGENTS.md").write_text("Use blanks.\n")
+    assert "| Use blanks.\n" in turn_in(run(small, agent, 2)), "as it is when the run begins"
+    assert set_folder(small, made["id"], instructions=False)["instructions"] is False
+    assert TOLD not in turn_in(run(small, agent, 3))
+    set_folder(small, made["id"], instructions=True)
+    assert TOLD in turn_in(run(small, agent, 4))
+    changed = [
+        event["details"]
+        for event in small.call(small.board, events.listing, company=small.id, limit=1000)
+        if event["action"] == "folder.change"
+    ]
+    assert [about["instructions"]["now"] for about in changed] == [True, False]
+
+
+@pytest.mark.requirement("FX-80")
+def test_instructions_of_a_copy_are_switched_for_its_repository_and_for_its_folder(
+    small: Company, remote: Remote
+) -> None:
+    remote.commit({"CLAUDE.md": "Use tabs. @docs/more.md\n", "docs/more.md": "And more.\n"})
+    add(small, remote.url)
+    agent = working.program(small, "coder", "cat")
+    give(small, agent)
+    made = bind(small, agent, repo="site", instructions=False)
+    assert made["instructions"] is False
+    assert TOLD not in turn_in(run(small, agent))
+    set_folder(small, made["id"], instructions=True)
+    turn = turn_in(run(small, agent, 2))
+    assert "| Use tabs. @docs/more.md\n" in turn
+    assert "| And more.\n" in turn
+    here = {"company": small.id, "name": "site"}
+    for _ in range(2):
+        assert not small.call(small.board, repos.set_, **here, instructions=False)["instructions"]
+    assert TOLD not in turn_in(run(small, agent, 3))
+
+
+@pytest.mark.requirement("FX-80")
+def test_a_clone_comes_with_the_instructions_in_it(company: Company, remote: Remote) -> None:
+    remote.commit({"AGENTS.md": "Use tabs.\n"})
+    add(company, remote.url)
+    agent = worker(company)
+    first = clone(company, agent, place="a")
+    assert "| Use tabs.\n" in first["instructions"]
+    company.call(company.board, repos.set_, company=company.id, name="site", instructions=False)
+    assert "instructions" not in clone(company, agent, place="b")
+    company.call(company.board, repos.set_, company=company.id, name="site", instructions=True)
+    remote.commit({"AGENTS.md": ""})
+    company.clock.advance(HOUR)  # type: ignore[attr-defined]
+    assert "instructions" not in clone(company, agent, place="c")
+
+
+@pytest.mark.requirement("FX-80")
+def test_only_a_folder_to_work_in_is_changed_and_by_the_board_alone(
+    small: Company, tmp_path: Path
+) -> None:
+    made = mount(small, tmp_path / "tools")
+    with pytest.raises(Conflict, match="Only a folder that an agent works in"):
+        set_folder(small, made["id"], instructions=False)
+    with pytest.raises(NotFound):
+        set_folder(small, "nothing", instructions=False)
+    bound = bind(small, small.agent("coder"), path=str(tmp_path / "work"), megabytes=100)
+    for _ in range(2):
+        assert set_folder(small, bound["id"], megabytes=200)["megabytes"] == 200
+    with pytest.raises(BadInput, match="nothing to change"):
+        set_folder(small, bound["id"])
+    caller = small.run(small.ceo).caller
+    with pytest.raises(Refused):
+        small.call(caller, folders.change, company=None, folder=bound["id"], instructions=False)
+
+
+@pytest.mark.requirement("FX-80")
+def test_settings_of_a_copy_start_nothing_when_remit_brings_it_up_to_date(
+    small: Company, remote: Remote
+) -> None:
+    """An agent writes the settings and hooks of its copy, in which Remit then runs git."""
+    add(small, remote.url)
+    agent = working.program(small, "coder", "true")
+    give(small, agent)
+    place = small.home / "projects" / agent.id / bind(small, agent, repo="site")["id"]
+    run(small, agent)
+    (mirror,) = (small.home / "repos").glob("*/site.git")
+    settings = place / ".git" / "config"
+    planted.plant_git(place, "copy", mirror.as_uri())
+    run(small, agent, 2)
+    assert planted.ran(place) == set()
+    # Without another address, which is refused as a whole, the copy is brought up to date.
+    everything = settings.read_text()
+    settings.write_text(everything.replace("insteadOf", "pushInsteadOf"))
+    newer = remote.commit({"more.txt": "later"})
+    small.clock.advance(HOUR)  # type: ignore[attr-defined]
+    run(small, agent, 3)
+    assert planted.ran(place) == set()
+    # The control: git does all of that for whoever runs it there.
+    fetch = ("fetch", "--force", mirror.as_uri(), "+refs/heads/main:refs/heads/other")
+    git(place, *fetch)
+    wanted = {"copy-pack", "copy-reference-transaction", "copy-filter-alternates"}
+    assert wanted <= planted.ran(place)
+    assert git(place, "rev-parse", "origin/main") == newer
+    settings.write_text(everything)
+    with pytest.raises(AssertionError):
+        git(place, *fetch)
+    assert "copy-ext" in planted.ran(place)
 
 
 def test_without_the_capability_the_copy_is_not_shown(small: Company, remote: Remote) -> None:
@@ -232,9 +363,9 @@ def test_what_a_name_has_come_to_mean_is_looked_at_before_each_run(
     }
     for path, code in expected.items():
         with pytest.raises(RemitError) as refused:
-            conditions.looked_at(str(path), small.home)
+            conditions.looked_at(str(path), small.home, FolderKind.WORK)
         assert refused.value.reason == code, path
-    assert conditions.looked_at(str(plain), small.home) == plain
+    assert conditions.looked_at(str(plain), small.home, FolderKind.WORK) == plain
     # As seen by a run: it does not begin, and says why.
     agent = working.program(small, "coder", "echo started")
     mount(small, plain)

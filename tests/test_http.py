@@ -80,6 +80,8 @@ class World:
     change: str
     #: An account of that user's in a chat.
     linked: str
+    #: A decision of that user's that waits for a confirmation.
+    confirmation: str
     folder: str
 
     def path(self, template: str) -> str:
@@ -88,6 +90,7 @@ class World:
         ids |= {"keyId": self.key, "id": self.id_for(template)}
         ids |= {"adapterType": "scripted", "revisionId": "1", "name": "site", "check": "test"}
         ids |= {"kind": "webhook", "binding": self.binding, "repo": self.company}
+        ids |= {"plugin": "team"}
         return re.sub(r"{(\w+)}", lambda found: ids[found[1]], template)
 
     def id_for(self, template: str) -> str:
@@ -98,6 +101,7 @@ class World:
         kinds |= {"questions": self.question, "schedules": self.schedule, "runs": self.run}
         kinds |= {"jobs": self.job, "bindings": self.binding, "changes": self.change}
         kinds |= {"linked-accounts": self.linked, "folders": self.folder}
+        kinds["confirmations"] = self.confirmation
         kinds |= {"secrets": "key", "mcp-servers": "up", "accounts": "claude:key"}
         return next((kinds[part] for part in template.split("/") if part in kinds), "")
 
@@ -189,6 +193,7 @@ def world(running: Running) -> World:
         binding["id"],
         asyncio.run(change_stage.proposed(running.app, worker, "site")),
         chat_stage.linked(running.app, company, ann["id"], binding["id"]),
+        chat_stage.to_confirm(running.app, company, ann["id"], binding["id"]),
         board.must("POST", f"{here}/mounts", {"path": f"/srv/{unique}"})["id"],
     )
 
@@ -257,6 +262,13 @@ def good_body(method: str, template: str, world: World) -> Any:
         "/api/agents/{id}": {"title": "Renamed"},
         "/api/agents/{id}/config-proposals": {"title": "Renamed"},
         "/api/agents/{id}/permissions": {"canCreateAgents": True},
+        "/api/companies/{companyId}/folders/{id}": {"instructions": False},
+        "/api/companies/{companyId}/repos/{name}": {"instructions": False},
+        "/api/agents/{id}/lent": {
+            "name": "team",
+            "source": "/srv/site",
+            "files": {"skills/a/SKILL.md": "QQ=="},
+        },
         "/api/runs/{id}/report": {"ok": True},
     }
     things = {"outcome": world.worker, "agent": "worker", "resource": f"kb_file:{world.file}"}
@@ -277,6 +289,7 @@ TABLES = [
     *("approvals", "approval_revisions", "approval_comments", "config_revisions"),
     *("messages", "deliveries", "questions", "schedules", "jobs", "repos"),
     *("secrets", "mcp_servers", "agent_bindings", "channel_deliveries", "channel_receipts"),
+    "lent_plugins",
 ]
 
 

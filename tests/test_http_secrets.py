@@ -216,9 +216,13 @@ def test_no_answer_over_http_has_a_secret(planted: Planted) -> None:
 
 
 #: What is fetched from the remote of a repository, which is nowhere here.
-ELSEWHERE = {"/api/changes/{id}/diff"}
-#: A backup, of which there is none here; it is everything, and for operators alone.
-NEVER_MADE = {"/api/instance/backups/{name}"}
+ELSEWHERE = {
+    "/api/changes/{id}/diff",
+    "/api/companies/{companyId}/repos/{name}/lendable",
+}
+#: A backup, of which there is none here; it is everything, and for operators alone. And bytes that
+#: wait to be written, which are shown as they are, as those of a file.
+NEVER_MADE = {"/api/instance/backups/{name}", "/api/approvals/{id}/content"}
 #: What only an agent is answered.
 FOR_AGENTS = {"/api/agents/me"}
 

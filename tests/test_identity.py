@@ -168,6 +168,7 @@ def test_what_is_not_exactly_a_token_opens_nothing(company: Company) -> None:
         fails(company, text)
 
 
+@pytest.mark.tampers
 @pytest.mark.requirement("AG-43", "AG-58")
 def test_a_runs_token_is_bound_to_agent_and_run_and_dies_with_the_run(company: Company) -> None:
     run = company.run(company.ceo)

@@ -15,6 +15,7 @@ import pytest
 
 from remit.runtime.jobs import Jobs
 from remit.runtime.sandbox import sandbox_policy
+from remit.services.connections import folders
 from remit.services.execution import jobs
 from remit.services.identity import Caller
 from remit.services.messaging import inbox
@@ -39,12 +40,19 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def asked(
-    at: Stage, kind: str, settings: dict[str, Any], attachment: str | None = None
+    at: Stage,
+    kind: str,
+    settings: dict[str, Any],
+    attachment: str | None = None,
+    folder: Path | None = None,
 ) -> Answer:
     """A job of an agent that is set up so, once it is over; and its answer."""
     made = await at.hire("helper", kind, settings)
     key = await at.app.gate(at.board, agents.create_key, agent=made["id"])
     helper = Caller(key["token"])
+    if folder is not None:
+        about = {"company": made["company_id"], "agent": made["id"], "path": str(folder)}
+        await at.app.gate(at.board, folders.bind, **about)
     if attachment is not None:
         await at.app.gate(
             at.board,
@@ -132,6 +140,24 @@ def test_its_commands_find_the_attachments_and_no_token(kind: str, tmp_path: Pat
             assert "rmt_" not in seen.text
             assert ".claude/skills" not in seen.text
             assert ".agents" not in seen.text
+
+    asyncio.run(story())
+
+
+@pytest.mark.requirement("FX-80")
+def test_a_job_is_told_the_instructions_of_its_folder_before_its_text(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "AGENTS.md").write_text("MARK-OF-AGENTS\n")
+
+    async def story() -> None:
+        command("claude")
+        with model("claude", [Say("Eight.")]) as fake:
+            async with stage(tmp_path / "home", working=False) as at:
+                await asked(at, "claude", config("claude", fake), folder=project)
+        first = fake.requests[0]
+        assert json.dumps(first).count("MARK-OF-AGENTS") == 1
+        assert said_to(first).index("| MARK-OF-AGENTS") < said_to(first).index(TEXT)
 
     asyncio.run(story())
 

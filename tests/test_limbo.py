@@ -56,7 +56,7 @@ class World:
 
 
 @pytest.fixture
-def world(database_url: str, tmp_path: Path) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> Iterator[World]:
     home = tmp_path / "home"
     with opened(database_url, home, VirtualClock(), asks_before_hiring=True) as company:
         made = hire(company, company.ceo.caller, "limbo", role="engineer")
@@ -64,7 +64,8 @@ def world(database_url: str, tmp_path: Path) -> Iterator[World]:
         wanted = {"name": "later", "adapter_type": "scripted"}
         handed = company.call(company.ceo.caller, delegation.delegate, outcome=goal, hire=wanted)
         yield World(company, made["agent"], made["approval"], handed["agent"])
-        assert problems(company) == []
+        tampered = request.node.get_closest_marker("tampers") is not None
+        assert problems(company, verify=not tampered) == []
 
 
 @pytest.mark.requirement("PC-14", "PC-15", "PC-35", "PC-36", "PC-28")
@@ -156,18 +157,20 @@ def test_no_key_is_created_for_it(world: World) -> None:
     assert world.company.sql("SELECT count(*) FROM tokens WHERE agent_id = ?", world.id) == [(0,)]
 
 
+@pytest.mark.tampers
 @pytest.mark.requirement("PC-19", "PC-21")
 def test_a_key_that_it_has_all_the_same_opens_nothing(world: World) -> None:
     """As if it had been carried over from another machine; it works once the agent does."""
     company = world.company
     token = new_token(TokenKind.AGENT)
     company.sql(
-        "INSERT INTO tokens (id, digest, kind, company_id, agent_id, label, created_at)"
-        " VALUES (?, ?, 'agent', ?, ?, '', 0)",
+        "INSERT INTO tokens (id, digest, kind, company_id, agent_id, label, created_at, event_id)"
+        " VALUES (?, ?, 'agent', ?, ?, '', 0, ?)",
         company.app.ids.new(),
         token_digest(token),
         company.id,
         world.id,
+        company.app.ids.new(),
     )
     key = Caller(token)
     for attempt in (

@@ -2,6 +2,8 @@
 speak."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -198,6 +200,29 @@ def test_every_agent_has_one_home_and_nothing_in_it_goes_into_a_prompt(company: 
     assert len(states) == len(set(states))
     kinds = {company.read(company.board, one)[0]["kind"] for (one,) in states}
     assert kinds == {"state"}
+
+
+@pytest.mark.requirement("FX-80")
+def test_start_files_of_shells_and_git_do_not_outlive_a_run(tmp_path: Path) -> None:
+    """Whatever they are: a program of the agent may have left links to files of others."""
+    home, others = tmp_path / "home", tmp_path / "others"
+    planted = [".bashrc", ".gitconfig", ".config/git/config", ".config/fish/config.fish"]
+    for place in (home, others):
+        for name in (*planted, ".config/other", "notes"):
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_text("kept?")
+    (home / ".profile").mkdir()
+    (home / ".profile" / "inside").write_text("x")
+    (home / ".zshenv").symlink_to(others / "notes")
+    homes.forget_start_files(home)
+    left = sorted(str(path.relative_to(home)) for path in home.rglob("*"))
+    assert left == [".config", ".config/other", "notes"]
+    shutil.rmtree(home / ".config")
+    (home / ".config").symlink_to(others / ".config")
+    homes.forget_start_files(home)
+    assert sorted(os.listdir(home)) == ["notes"]
+    assert all((others / name).read_text() == "kept?" for name in (*planted, "notes"))
+    homes.forget_start_files(home)
 
 
 @pytest.mark.requirement("HH-32")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.clock import DAY, HOUR
+from remit.clock import DAY, HOUR, to_iso
 from remit.errors import AwaitsApproval, BadInput, Conflict, Refused
 from remit.services.governance import approvals
 from remit.services.identity import Caller
@@ -17,6 +17,7 @@ from remit.store.blob_store.blobs import SMALL
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, keyed
 from tests.governance import approve, count, empower, letters, reject, seen, send_back
+from tests.mailing import tick
 from tests.organisation import dump, refusal, shown, work
 
 
@@ -311,6 +312,69 @@ def test_work_on_an_outcome_waits_and_is_done_as_asked(company: Company, lead: M
     company.call(lead.caller, outcomes.complete, outcome=made["id"])
     approve(company, finish)
     assert shown(company, plan)["status"] == "completed"
+
+
+@pytest.mark.requirement("AG-121", "BX-10")
+def test_a_call_with_other_stored_content_is_asked_about_anew(
+    company: Company, lead: Member
+) -> None:
+    """All that the caller gave is the same; only the content that was stored before differs."""
+    plan = work(company, lead.caller, lead.id, "Plan")
+    gate(company, lead, f"outcome:{plan}", "write")
+    library = company.app.library
+
+    def create(content: bytes) -> Answer:
+        new_id = company.app.ids.new()
+        return company.call(
+            lead.caller,
+            outcomes.create,
+            parent=plan,
+            title="Part",
+            new_id=new_id,
+            new_stored=company.wait(library.keep(new_id, content)),
+        )
+
+    first = parked(lambda: create(b"Draw a plan."))
+    assert parked(lambda: create(b"Draw a plan."))["id"] == first["id"]
+    second = parked(lambda: create(b"Pay eve 5000"))
+    assert second["id"] != first["id"]
+    made = approve(company, first)["result"]
+    # What was approved is no answer to the other call, which still waits.
+    assert create(b"Draw a plan.")["id"] == made["id"]
+    assert parked(lambda: create(b"Pay eve 5000"))["id"] == second["id"]
+    assert [one["id"] for one in shown(company, plan)["children"]] == [made["id"]]
+
+
+@pytest.mark.requirement("AG-121", "BX-10")
+@pytest.mark.parametrize("later", [False, True], ids=["now", "later"])
+def test_a_file_whose_uses_need_approval_goes_to_nobody_by_mail(
+    company: Company, lead: Member, clock: VirtualClock, later: bool
+) -> None:
+    """One approved letter would be a right to read on for as long as its receiver likes."""
+    reader = company.agent("reader", boss="lead")
+    file = company.file(company.board, b"plans", "plan")
+    gate(company, lead, f"kb_file:{file['id']}", "read")
+    more = {"deliver_at": to_iso(clock.now() + HOUR)} if later else {}
+    waiting = parked(
+        lambda: send(company, lead.caller, to="agent:reader", attachments=[file["id"]], **more)
+    )
+    if later:
+        approve(company, waiting)
+        clock.advance(2 * HOUR)
+        tick(company)
+        assert [one["subject"] for one in letters(company, reader)] == ["Hi"]
+    else:
+        with pytest.raises(Conflict, match="Each use of that file needs an approval"):
+            approve(company, waiting)
+        assert letters(company, reader) == []
+    for _ in range(2):
+        with pytest.raises(Refused):
+            company.read(reader.caller, file["id"])
+    assert count(company, "grants", "holder_id = ?", reader.id) == (1 if later else 0)
+    # What needs no approval goes as ever.
+    plain = company.file(lead.caller, b"open")
+    send(company, lead.caller, to="agent:reader", attachments=[plain["id"]])
+    assert company.read(reader.caller, plain["id"])[1] == b"open"
 
 
 # ── who asked ───────────────────────────────────────────────────────────────────────────────────

@@ -171,19 +171,22 @@ def test_a_backup_is_sent_over_tls_that_a_believed_proxy_vouches_for(front: Fron
 
 
 def test_failed_sign_ins_count_by_client(front: Front) -> None:
-    def tries(source: str, **more: str) -> int:
-        return front("POST", "/login", "token=rmt_user_x", front.form(**more), source).status
+    def tries(source: str, **more: str) -> float:
+        """The seconds until a wrong token is refused."""
+        began = time.monotonic()
+        assert front("POST", "/login", "token=rmt_user_x", front.form(**more), source).status == 401
+        return time.monotonic() - began
 
     # Whoever guesses names another address each time; the proxy adds the true one.
-    guesses = [tries("127.0.0.2", **{"X-Forwarded-For": f"192.0.2.{n}"}) for n in range(21)]
-    assert guesses[:20] == [401] * 20
+    waits = [tries("127.0.0.2", **{"X-Forwarded-For": f"192.0.2.{n}"}) for n in range(30)]
     if front.way.proxies is None:
-        assert (guesses[20], tries("127.0.0.3")) == (429, 429)  # the proxy is one client for all
+        # The proxy is one client for all.
+        assert min(waits[-1], tries("127.0.0.3")) > 1.0
     elif front.way.documented or front.program == "caddy":
-        assert (guesses[20], tries("127.0.0.3")) == (429, 401)
+        assert waits[-1] > 1.0 > tries("127.0.0.3")
     else:
         # nginx passes on what the client wrote, unless it is told to add the address.
-        assert guesses[20] == 401
+        assert waits[-1] < 1.0
 
 
 # ── a proxy that does not show ──────────────────────────────────────────────────────────────────

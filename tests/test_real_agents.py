@@ -8,19 +8,22 @@ Where a program is not installed that is said, and skipped.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 
 from remit.adapters.codex import codex_cli
 from remit.clock import SECOND, from_iso
+from remit.entrypoints.cli.commands.company import lending
+from remit.model.connections.lent_plugin import LentPlugin
 from remit.model.execution import account
 from remit.model.execution.account import PROBES
-from remit.services.connections import folders
+from remit.services.connections import folders, lent_plugins
 from remit.services.messaging import threads
 from remit.testing import Simulation, scenario
 from remit.testing.real import real_stage
@@ -492,6 +495,110 @@ def test_a_project_is_built_tested_and_mended_in_a_folder_that_stays(
         assert "building" in first
         assert "building" not in second, "what the first run built is there"
         assert (project / "built").read_text() == built
+
+    asyncio.run(story())
+
+
+@pytest.mark.requirement("FX-80")
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_instructions_of_a_folder_reach_the_model_once_and_in_the_turn(
+    kind: str, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    (project / "docs").mkdir(parents=True)
+    (project / "CLAUDE.md").write_text("MARK-OF-CLAUDE\n@docs/more.md\n")
+    (project / "AGENTS.md").write_text("MARK-OF-AGENTS\n")
+    (project / "docs" / "more.md").write_text("MARK-OF-IMPORT\n")
+
+    async def story() -> None:
+        command(kind)
+        with model(kind, [Say("done")]) as fake:
+            async with stage(tmp_path / "home") as at:
+                await at.cast(kind, config(kind, fake))
+                await at.app.gate(
+                    at.board, folders.bind, company=None, agent="ceo", path=str(project)
+                )
+                await at.send("Hello.")
+                await worked(at, 1)
+        first = fake.requests[0]
+        for mark in ("MARK-OF-CLAUDE", "MARK-OF-AGENTS", "MARK-OF-IMPORT"):
+            assert json.dumps(first).count(mark) == 1
+            assert f"| {mark}" in said_to(first)
+            assert mark not in prompt_of(first)
+        said = said_to(first)
+        assert said.index("# This folder") < said.index("MARK-OF-AGENTS") < said.index("Hello.")
+
+    asyncio.run(story())
+
+
+LENT = {
+    "skills/deploy/SKILL.md": "---\nname: deploy\ndescription: HOW-TO-DEPLOY\n---\nPush it.\n",
+    "commands/mend.md": "---\ndescription: HOW-TO-MEND\n---\nMend $1.\n",
+}
+
+
+@pytest.mark.requirement("HB-14", "FX-79")
+@pytest.mark.parametrize(
+    ("kind", "filtered"), [("claude", True), ("codex", True), ("claude", False)]
+)
+def test_a_lent_plugin_brings_its_skills_and_no_hooks(
+    kind: str, filtered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last is the control: with the hooks that Remit leaves out, a program of theirs runs."""
+    project = tmp_path / "project"
+    project.mkdir()
+    hook = {"hooks": [{"type": "command", "command": f"touch {project}/hooked"}]}
+    hooks = json.dumps({"hooks": {"SessionStart": [hook]}})
+    if not filtered:
+        plain = LentPlugin.files
+        monkeypatch.setattr(
+            LentPlugin,
+            "files",
+            lambda plugin: {
+                **plain(plugin),
+                PurePosixPath("hooks/hooks.json"): hooks.encode(),
+            },
+        )
+    folder = tmp_path / "team"
+    for name, text in {**LENT, "hooks/hooks.json": hooks}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+    async def story() -> None:
+        command(kind)
+        more: dict[str, Any] = {"tools": ["Skill"]} if kind == "claude" else {}
+        with model(kind, [Say("done")]) as fake:
+            async with stage(tmp_path / "home") as at:
+                await at.cast(kind, config(kind, fake, **more))
+                await at.app.gate(
+                    at.board, folders.bind, company=None, agent="ceo", path=str(project)
+                )
+                files = {
+                    path: base64.b64encode(raw).decode()
+                    for path, raw in lending.read_folder(folder)[0].items()
+                }
+                await at.app.gate(
+                    *(at.board, lent_plugins.lend),
+                    agent="ceo",
+                    name="team",
+                    source=str(folder),
+                    files=files,
+                )
+                await at.send("Hello.")
+                await worked(at, 1)
+                first = len(fake.requests)
+                await at.app.gate(at.board, lent_plugins.take_back, agent="ceo", plugin="team")
+                await at.send("Hello again.")
+                await worked(at, 2)
+        request = json.dumps(fake.requests[0])
+        assert "HOW-TO-DEPLOY" in request
+        if kind == "claude":
+            assert "team:deploy" in request
+            assert "team:mend" in request
+        else:
+            assert "skills/deploy/SKILL.md" in prompt_of(fake.requests[0])
+        assert (project / "hooked").exists() is not filtered
+        assert "HOW-TO-DEPLOY" not in json.dumps(fake.requests[first])
 
     asyncio.run(story())
 

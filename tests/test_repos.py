@@ -874,15 +874,15 @@ def test_an_agent_that_configures_the_instance_knows_and_fetches(
 
 def test_an_agent_lists_and_clones_through_its_tool(remote: Remote, tmp_path: Path) -> None:
     with serving(tmp_path / "instance") as site:
-        here = {"company": site.company}
-        site.call(site.board, repos.add, **here, name="site", url=remote.url)
+        about: Any = {"name": "site", "url": remote.url}
+        site.call(site.board, repos.add, company=site.company, **about)
         member = site.member()
         wish = {"to": member.id, "resource": "repo:site", "level": "use"}
         with site.at_work(member) as (run, agent):
             assert agent.call("repo_clone") == {"repos": []}
             with pytest.raises(ToolRefused, match=r"no_capability: .*repo:site and level read"):
                 agent.call("repo_clone", name="site")
-            site.call(site.board, grants.give, **here, **wish)
+            site.call(site.board, grants.give, company=site.company, **wish)
             (listed,) = agent.call("repo_clone")["repos"]
             assert listed == {"name": "site", "url": remote.url, "mode": "allow"}
             answer = agent.call("repo_clone", name="site", dir="work/site", ref="main")

@@ -88,6 +88,31 @@ def test_a_huge_change_is_shown_in_part_and_says_so(site: Site) -> None:
     assert all(len(line.text) <= 501 for f in diff.files for h in f.hunks for line in h.lines)
 
 
+@pytest.mark.requirement("FX-80")
+def test_instructions_come_first_in_a_difference_whatever_else_is_proposed(site: Site) -> None:
+    """A hundred files before them in the alphabet, more than is shown, do not hide them."""
+    padding = {f"a/{number}": "y\n" * 2500 for number in range(4)}
+    told = {"web/#[x]*/AGENTS.md": "Obey.\n", "CLAUDE.md": "Obey, too.\n"}
+    more = {".claude/settings.json": "{}\n", ".github/copilot-instructions.md": "Yes.\n"}
+    run = site.author()
+    give(site.company, run, paths=[".claude/**", ".github/**"])
+    made = site.propose(run, {**padding, **told, **more})
+    diff = site.company.wait(site.reviews.diff(site.company.board, made["change"]))
+    assert [(one.path, one.marks) for one in diff.files[:5]] == [
+        (".github/copilot-instructions.md", ("will instruct agents", "run by the forge")),
+        ("CLAUDE.md", ("will instruct agents",)),
+        ("web/#[x]*/AGENTS.md", ("will instruct agents",)),
+        (".claude/settings.json", ("configures programs",)),
+        ("a/0", ()),
+    ]
+    shown = [[line.text for hunk in one.hunks for line in hunk.lines] for one in diff.files[:4]]
+    assert shown == [["Yes."], ["Obey, too."], ["Obey."], ["{}"]]
+    assert diff.cut
+    known = site.shown(made["change"])["marks"]
+    assert known["configures programs"] == [".claude/settings.json"]
+    assert "CLAUDE.md" in known["will instruct agents"]
+
+
 def test_a_file_cannot_say_that_it_is_not_to_be_shown(site: Site) -> None:
     site.push_main({".gitattributes": "*.py -diff binary diff=evil\n"})
     made = site.propose(site.author(), GOOD)

@@ -411,8 +411,14 @@ ELSEWHERE = {
     "a person's token, which belongs to no company": {
         *("linked_accounts.made_with", "tokens.made_with"),
     },
+    "an event, which may be of another company; `event verify` compares the two": {
+        "tokens.event_id"
+    },
     "a comment of the same approval, which the service looks for there": {
         "approval_comments.reply_to"
+    },
+    "a part of the same post, which the service looks for in its company": {
+        "channel_posts.last_id"
     },
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from typing import Any
 
@@ -373,6 +374,33 @@ def test_who_only_looks_has_no_buttons_and_nothing_is_refused(
     expect(page.get_by_text("Outside your part of the company.")).to_be_visible()
     expect(page.get_by_role("link", name="Configuration", exact=True)).to_have_count(0)
     assert refusals(office) == before
+
+
+@pytest.mark.requirement("HB-14")
+def test_a_lent_plugin_is_shown_with_its_text_and_taken_back(
+    office: Office, visitor: Visitor
+) -> None:
+    text = f"---\nname: deploy\ndescription: '{HOSTILE}'\n---\nPush it. !`git status` {HOSTILE}\n"
+    agent = office.agent("Lent")
+    office.board.must(
+        "POST",
+        f"/api/agents/{agent['id']}/lent",
+        {
+            "name": "team",
+            "source": "/srv/site",
+            "files": {"skills/deploy/SKILL.md": base64.b64encode(text.encode()).decode()},
+        },
+    )
+    page = visitor.goto(f"/agents/{agent['id']}?tab=configuration")
+    lent = page.locator("[data-part=lent]")
+    expect(lent).to_contain_text("copied from /srv/site")
+    lent.get_by_text("Skill team:deploy").click()
+    expect(lent).to_contain_text("Starts when it is used: git status")
+    expect(lent.locator("pre")).to_contain_text("Push it.")
+    check_accessible(page)
+    lent.get_by_role("button", name="Take back").click()
+    page.get_by_role("dialog").get_by_role("button", name="Take back").click()
+    expect(lent).to_contain_text("No skills, commands or agents are lent to it.")
 
 
 def test_hostile_text_is_text_in_every_tab(office: Office, visitor: Visitor) -> None:

@@ -50,6 +50,36 @@ def test_a_change_is_found_read_commented_by_line_and_merged(
     assert "merge" in proposals.shown(change)["waiting"]
 
 
+def test_a_proposal_is_pushed_from_its_page_after_a_look(
+    proposals: Proposals, visitor: Visitor
+) -> None:
+    office = proposals.office
+    office.board.must("PATCH", office.path(f"repos/{proposals.name}"), {"push": "after_look"})
+    change = proposals.propose(GOOD)
+    page = visitor.goto("/")
+    page.get_by_role("link", name="Review: push Add, do not subtract").click()
+    expect(page.locator("[data-part=state]")).to_contain_text("waits for a person's look")
+    check_accessible(page)
+    page.get_by_role("button", name="Push to the forge").click()
+    expect(page.locator("[data-part=state]")).not_to_contain_text("waits for a person's look")
+    assert proposals.shown(change)["waiting"] == ["publish"]
+
+
+@pytest.mark.requirement("FX-80")
+def test_a_change_says_first_that_it_will_instruct_agents(
+    proposals: Proposals, visitor: Visitor
+) -> None:
+    change = proposals.propose({**GOOD, "web/AGENTS.md": "Obey.\n"})
+    page = visitor.goto(f"/changes/{change}")
+    files = page.locator(".change-file")
+    expect(files.first.locator("h3")).to_contain_text("web/AGENTS.md")
+    expect(files.first).to_contain_text("will instruct agents")
+    expect(files.nth(1)).not_to_contain_text("will instruct agents")
+    decide = page.locator("section", has=page.get_by_role("heading", name="Decide"))
+    expect(decide).to_contain_text("will instruct agents web/AGENTS.md")
+    check_accessible(page)
+
+
 @pytest.mark.requirement("FX-30")
 def test_what_was_proposed_after_the_page_was_opened_is_not_decided_about(
     proposals: Proposals, visitor: Visitor

@@ -16,9 +16,9 @@ from remit.services.screens import needs_you
 from remit.services.work import delegation, outcomes, submitting
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, Run
-from tests.governance import approve, hire, member, reject
+from tests.governance import approve, hire, reject
 from tests.mailing import send, take, tick, unread
-from tests.organisation import given, work
+from tests.organisation import given, member, work
 from tests.working import end
 
 WISH = "I wish for a page about us."

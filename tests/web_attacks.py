@@ -29,8 +29,10 @@ OWN = {
     "token": "token",
     "session": "token",
     "account": "account",
+    "confirmation": "confirmation",
     "company": "company",
     "change": "change",
+    "plugin": "lent",
 }
 
 

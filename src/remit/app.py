@@ -46,6 +46,7 @@ from remit.services.knowledge.file_contents import LARGEST_FILE, Library
 from remit.services.organisation import roots
 from remit.services.people import instance, users
 from remit.services.record import events
+from remit.services.rights import machine_access
 from remit.settings import Settings, prepare_home
 from remit.store.blob_store.blobs import BlobStore, open_blobs, storage_error
 from remit.store.engine.database import Database, open_database
@@ -89,6 +90,7 @@ class App:
             raise
         self.gate = Gate(self.database, self.clock, self.ids, self.blobs)
         self.gate.parking = CallsAwaitingApproval()
+        self.gate.outside_url = settings.url and settings.url.rstrip("/")
         self.library = Library(self.gate, self.blobs, self.ids, largest_file)
         self.clockwork = Clockwork(self.gate)
         self.vault = Vault(self.gate, settings.secrets)
@@ -180,6 +182,7 @@ class App:
                 self.settings.board_token_file,
             )
         await self._restore_roots()
+        await self._end_passed_on_access()
         await lifecycle.recover(self.gate, self.settings.workspaces, self.kept, alone=alone)
         if alone:
             queues = (self.outbox, self.notifier, self.posts, self.intake, self.receivers)
@@ -206,6 +209,12 @@ class App:
                 restored = await self.gate(as_system(), roots.restore, company=company)
                 self.restored.append(restored["sentence"])
                 log.warning("%s", restored["sentence"])
+
+    async def _end_passed_on_access(self) -> None:
+        for company in await self.gate(as_system(), machine_access.passed_on):
+            done = await self.gate(as_system(), machine_access.end, company=company)
+            for grant in done["ended"]:
+                log.warning("grant %s is ended: only people give full_access", grant)
 
     async def _renew_board_token(self) -> None:
         """Renew the board's token. Its file is renamed into place after the token is valid, so that

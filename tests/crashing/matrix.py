@@ -252,7 +252,7 @@ class Trial:
             assert os.listdir(home / folder) == [], folder
         kept = {str(path) for path in home.glob("secrets/*/*")}
         (places,) = self._database.ask("SELECT place FROM secrets WHERE removed_at IS NULL")
-        assert kept == {place for (place,) in places if place.startswith(str(home))}
+        assert kept == {str(home / place) for (place,) in places if place.startswith("secrets/")}
         assert sorted(path.name for path in home.glob("board.token*")) == ["board.token"]
 
     def _stored(self) -> set[tuple[str, str]]:

@@ -89,6 +89,12 @@ def _(s: Scene) -> Call:
     return s.by_board(approval=_asked(s)[1]["id"], body="Why?")
 
 
+@situation("approvals.look")
+def _(s: Scene) -> Call:
+    """Whoever may decide is remembered to have looked, once."""
+    return changed(s.by_board(approval=_asked(s)[1]["id"]), keyed=False)
+
+
 @situation("approvals.delete_agent")
 def _(s: Scene) -> Call:
     found = hire(s.c, s.hirer().caller, s.name())["approval"]

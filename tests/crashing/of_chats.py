@@ -4,7 +4,7 @@ from typing import Any
 
 from remit.channels.contract import Incoming, Sender
 from remit.ids import is_id
-from remit.services.chat import accounts, handling, intake, posts, receivers
+from remit.services.chat import accounts, confirmations, handling, intake, posts, receivers
 from remit.services.connections import bindings, secrets
 from remit.services.identity import as_system
 from tests.company import Member
@@ -180,7 +180,7 @@ def _(s: Scene) -> Call:
 
 @situation("posts.delivered")
 def _(s: Scene) -> Call:
-    return s.by_remit(post=_showing(s), epoch=1, version=2, outside="5.9")
+    return s.by_remit(post=_showing(s), epoch=1, version=1, outside="5.9")
 
 
 @situation("posts.failed")
@@ -206,6 +206,72 @@ def _(s: Scene) -> Call:
 @situation("linked_accounts.revoke")
 def _(s: Scene) -> Call:
     return s.by_board(account=_linked(s, s.name()))
+
+
+def _by_email(s: Scene, sender: str, text: str) -> str:
+    """An e-mail, and whoever handles it has it; its sender's link is there if it is known."""
+    secret = s.name()
+    s.c.call(s.c.board, secrets.put, company=s.c.id, name=secret, source="env", place="MAILBOX")
+    config = {
+        "address": f"{s.name()}@agents.example",
+        "username": "agents",
+        "secretRef": secret,
+        "imapHost": "imap.agents.example",
+        "smtpHost": "smtp.agents.example",
+        "authservId": "mx.agents.example",
+    }
+    about: Any = {"company": s.c.id, "agent": s.agent().id, "kind": "email", "config": config}
+    binding = str(s.c.call(s.c.board, bindings.add, **about)["id"])
+    return _mailed(s, binding, sender, text)
+
+
+def _mailed(s: Scene, binding: str, sender: str, text: str) -> str:
+    [[epoch]] = s.c.sql("SELECT epoch FROM channel_receivers WHERE binding_id = ?", binding)
+    if not epoch:
+        claimed = s.c.call(as_system(), receivers.claim, binding=binding, worker="w")
+        assert claimed is not None
+        epoch = claimed["epoch"]
+    where = {"conversation": sender, "sender": Sender(sender, "Ann"), "id": s.name()}
+    said = [_said(text, **where)]
+    s.c.call(as_system(), intake.store, binding=binding, epoch=epoch, said=said)
+    found = "SELECT id FROM channel_intake WHERE binding_id = ? ORDER BY id DESC LIMIT 1"
+    [[item]] = s.c.sql(found, binding)
+    s.c.call(as_system(), intake.claim, intake=item, worker="w")
+    return str(item)
+
+
+def _to_confirm(s: Scene) -> tuple[str, str, str]:
+    """The link of an address that waits for the board; with its binding and the address."""
+    code = s.c.call(s.c.board, accounts.code, kind="email")["code"]
+    sender = f"{s.name()}@people.example"
+    item = _by_email(s, sender, code)
+    s.c.call(as_system(), handling.handle_outside, intake_id=item, epoch=1)
+    [[row]] = s.c.sql("SELECT id FROM confirmations ORDER BY id DESC LIMIT 1")
+    [[binding]] = s.c.sql("SELECT binding_id FROM confirmations WHERE id = ?", row)
+    return str(row), str(binding), sender
+
+
+@situation("confirmations.confirm")
+def _(s: Scene) -> Call:
+    """That it is confirmed, and that it is done."""
+    row, _, _ = _to_confirm(s)
+    return s.by_board(confirmation=row)
+
+
+@situation("confirmations.dismiss")
+def _(s: Scene) -> Call:
+    row, _, _ = _to_confirm(s)
+    return s.by_board(confirmation=row)
+
+
+@situation("chat.handle (a decision by e-mail)")
+def _(s: Scene) -> Call:
+    """That it waits, that its person is told, and that the e-mail was handled."""
+    row, binding, sender = _to_confirm(s)
+    s.c.call(s.c.board, confirmations.confirm, confirmation=row)
+    item = _mailed(s, binding, sender, "/stop")
+    [[account]] = s.c.sql("SELECT id FROM linked_accounts WHERE account = ?", sender)
+    return changed(s.by_remit(intake_id=item, epoch=1), account=account)
 
 
 @situation("agents.new_session")

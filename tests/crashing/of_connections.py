@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remit.services.connections import folders, mcp_servers, repos
+from remit.services.connections import folders, lent_plugins, mcp_servers, repos
 from remit.services.knowledge import files
 from remit.services.rights import grants
 from tests.company import Member, keyed
@@ -132,6 +132,48 @@ def _(s: Scene) -> Call:
 def _(s: Scene) -> Call:
     about = {"company": s.c.id, "path": f"/srv/{s.name()}"}
     return s.by_board(company=s.c.id, folder=s.c.call(s.c.board, folders.mount, **about)["id"])
+
+
+@situation("folders.change")
+def _(s: Scene) -> Call:
+    about: dict[str, Any] = {"company": s.c.id, "agent": s.agent().id, "path": f"/srv/{s.name()}"}
+    folder = s.c.call(s.c.board, folders.bind, **about)["id"]
+    return s.by_board(company=s.c.id, folder=folder, instructions=False)
+
+
+@situation("repos.set")
+def _(s: Scene) -> Call:
+    return s.by_board(company=s.c.id, name=_repo(s), instructions=False)
+
+
+@situation("repos.look_into")
+def _(s: Scene) -> Call:
+    return changed(s.by_board(company=s.c.id, name=_repo(s)), keyed=False)
+
+
+#: A skill, in base64.
+_LENT: dict[str, Any] = {
+    "name": "team",
+    "source": "/srv/site",
+    "files": {"skills/a/SKILL.md": "QQ=="},
+}
+
+
+@situation("lent_plugins.lend")
+def _(s: Scene) -> Call:
+    return s.by_board(agent=s.agent().id, **_LENT)
+
+
+@situation("lent_plugins.preview")
+def _(s: Scene) -> Call:
+    return changed(s.by_board(agent=s.agent().id, **_LENT), keyed=False, leaves=False)
+
+
+@situation("lent_plugins.take_back")
+def _(s: Scene) -> Call:
+    agent = s.agent()
+    s.c.call(s.c.board, lent_plugins.lend, agent=agent.id, **_LENT)
+    return s.by_board(agent=agent.id, plugin="team")
 
 
 @situation("maintenance.forget_answers")

@@ -3,9 +3,10 @@
 from typing import Any
 
 from remit.clock import HOUR
+from remit.services.acceptance import acceptance
 from remit.services.identity import Caller, as_system
 from remit.services.organisation import reorganise
-from remit.services.people import sessions, tokens, users
+from remit.services.people import companies, sessions, tokens, users
 from remit.services.spending import limits
 from tests.company import Answer
 from tests.crashing.call import THEN, Call
@@ -53,6 +54,37 @@ def _(s: Scene) -> Call:
 @situation("importing.create")
 def _(s: Scene) -> Call:
     return changed(s.by_board(name="From elsewhere"), through="archive.import_")
+
+
+@situation("acceptance.accept")
+def _(s: Scene) -> Call:
+    """A company of its own, halted as an import is."""
+    made = s.c.call(s.c.board, companies.create, name=s.name(), adapter_type="scripted")
+    s.c.sql(
+        "INSERT INTO halts (id, company_id, made_by_user_id, note, created_at, left_out)"
+        " SELECT ?, m.company_id, m.user_id, '', 0, '[]' FROM memberships m"
+        " WHERE m.company_id = ?",
+        *(s.c.app.ids.new(), made["id"]),
+    )
+    shown = s.c.call(s.c.board, acceptance.show, company=made["id"])
+    assert shown["awaits"]
+    return s.by_board(company=made["id"], digest=shown["digest"])
+
+
+@situation("machine_access.end")
+def _(s: Scene) -> Call:
+    """An agent passed it on, as older versions allowed."""
+    boss = s.agent()
+    report = s.agent(boss)
+    for who in (boss, report):
+        s.give(who, "full_access", level="use")
+    s.c.sql(
+        "UPDATE grants SET granted_by_agent = ?, granted_by_user = NULL, parent_id ="
+        " (SELECT id FROM grants WHERE holder_id = ? AND resource_id = 'full_access')"
+        " WHERE holder_id = ? AND resource_id = 'full_access'",
+        *(boss.id, boss.id, report.id),
+    )
+    return s.by_remit(company=s.c.id)
 
 
 @situation("users.add")

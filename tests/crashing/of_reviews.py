@@ -9,9 +9,9 @@ from tests.crashing.call import Call
 from tests.crashing.scene import Scene, situation
 
 
-def _seen(s: Scene) -> dict[str, Any]:
+def _seen(s: Scene, **more: Any) -> dict[str, Any]:
     """A change that somebody looked at."""
-    repo, member = add_repo(s.c, s.name()), s.agent()
+    repo, member = add_repo(s.c, s.name(), **more), s.agent()
     give(s.c, member, name=repo)
     made = s.c.call(s.run(member).caller, proposals.propose, **proposal(name=repo))
     return {"change": made["change"], "head": HEAD, "base": BASE}
@@ -29,6 +29,11 @@ def _held(s: Scene) -> dict[str, Any]:
     )
     s.c.call(as_system(), errands.claim, errand=errand, worker="w")
     return {"errand": str(errand), "epoch": 1}
+
+
+@situation("changes.push")
+def _(s: Scene) -> Call:
+    return s.by_board(**_seen(s, push="after_look"))
 
 
 @situation("changes.approve")

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
 
+from remit.adapters.conversation import Conversation
 from remit.adapters.plugin_shape import Described, fitting
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
@@ -50,6 +51,9 @@ class Adapter(Described, ABC):
     #: Variables of the worker's environment that a run may be lent: keys for the model.
     lends: ClassVar[Sequence[str]] = ()
 
+    #: Whether a run without a key is lent the login of its program on the worker.
+    lends_login: ClassVar[bool] = False
+
     #: Whether it can execute background jobs: see `RunContext.background`.
     background: ClassVar[bool] = False
     #: Whether its agents run elsewhere and call back from there with the token of their run. The
@@ -57,8 +61,10 @@ class Adapter(Described, ABC):
     remote: ClassVar[bool] = False
     #: The reader that turns its program's output into a transcript for people.
     reads_with: ClassVar[_Reader] = Reader
-    #: The folder of the workspace in which its program looks for skills; None without skills.
-    skills_folder: ClassVar[str | None] = None
+    #: Whether its program, or the model by itself, reads skills (`RunContext.skills`).
+    reads_skills: ClassVar[bool] = False
+    #: The conversations that its program keeps in the home of an agent; None without any.
+    conversation: ClassVar[Conversation | None] = None
 
     @abstractmethod
     def check(self, config: Any = None, environment: Environment | None = None) -> Check:

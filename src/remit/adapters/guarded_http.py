@@ -1,9 +1,10 @@
-"""HTTP requests to configured addresses, protected against server-side request forgery.
+"""Connections to configured addresses, protected against server-side request forgery.
 
-No redirect is followed and no proxy of the environment is used. A name is resolved once, its
-addresses are checked, and exactly these are connected to, so that DNS cannot answer differently the
-second time. Addresses of machines' own services, such as a cloud's credential service, are never
-called.
+A name is resolved once, its addresses are checked, and exactly these are connected to, so that DNS
+cannot answer differently the second time. `request` sends an HTTP request in this way, `connected`
+returns a socket for other protocols, and `remit.channels.guarded_session` is for libraries on
+aiohttp. No redirect is followed and no proxy of the environment is used. Addresses of machines' own
+services, such as a cloud's credential service, are never called.
 """
 
 import asyncio
@@ -92,10 +93,37 @@ async def addresses(host: str, port: int, *, private: bool) -> list[str]:
         raise OSError(f"{host[:100]} is not known ({why})") from error
     names = list(dict.fromkeys(str(place[4][0]) for place in places))
     for name in names:
-        why = refusal(ip_address(name.partition("%")[0]), private=private)
-        if why is not None:
-            raise NotAllowed(f"{host[:100]} is not called: {name} {why}")
+        require_allowed(host, name, private=private)
     return names
+
+
+def require_allowed(host: str, address: str, *, private: bool) -> None:
+    """Refuse a forbidden address of a host."""
+    why = refusal(ip_address(address.partition("%")[0]), private=private)
+    if why is not None:
+        raise NotAllowed(f"{host[:100]} is not called: {address} {why}")
+
+
+async def connected(host: str, port: int, *, private: bool, seconds: float) -> socket.socket:
+    """Return a socket that is connected to a checked address of a host; raises OSError, or
+    `NotAllowed` for a forbidden address."""
+    loop = asyncio.get_running_loop()
+    failed: OSError = OSError(f"{host[:100]} has no address")
+    for address in await addresses(host, port, private=private):
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        wire = socket.socket(family, socket.SOCK_STREAM)
+        wire.setblocking(False)
+        try:
+            async with asyncio.timeout(min(CONNECT_SECONDS, seconds)):
+                await loop.sock_connect(wire, (address, port))
+            return wire
+        except OSError as error:  # a timeout as well
+            wire.close()
+            failed = error
+        except BaseException:
+            wire.close()
+            raise
+    raise failed
 
 
 async def post(url: str, **told: Any) -> Answer:

@@ -62,6 +62,17 @@ class Registry(Plugins["Adapter"]):
         """Validate settings and return them as given; BadInput names the wrong field."""
         return plugins.validate(self.get(type_).Config, config)
 
+    def lendable(self, type_: str, config: object) -> tuple[list[str], bool]:
+        """Return the keys of a worker that a run with these settings is lent where they are set,
+        and whether it is lent the login of its program without one."""
+        adapter = self.get(type_)
+        try:
+            settings = self.read(type_, config)
+            lent = adapter.lending(settings, dict.fromkeys(adapter.lends, "set"))
+        except Exception:
+            return list(adapter.lends), adapter.lends_login  # what it may be lent once it is right
+        return [*lent.keys], adapter.lends_login and not getattr(settings, "secret_ref", None)
+
     def reader(self, type_: str | None) -> Reader:
         """Return the parser of a run's log into a transcript; for a removed or failing adapter, one
         that shows the log as it is."""
@@ -104,6 +115,7 @@ read = installed.read
 usable = installed.usable
 check = installed.check
 reader = installed.reader
+lendable = installed.lendable
 try_out = installed.try_out
 has_question = installed.has_question
 

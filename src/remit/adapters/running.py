@@ -124,10 +124,18 @@ class RunContext(ABC):
     complaint: str = ""
     #: A sentence about the set-up that is added to the error of a failed run.
     advice: str = ""
+    #: Folders with skills, each a plugin of Claude Code, which no run can change.
+    skills: Sequence[Path] = ()
     #: How many turns of the model a run may take; None without a limit.
     most_turns: int | None = None
     #: Counters to which the adapter reports turns and calls; they raise when the run is to end.
     pace: Pace = field(default_factory=Pace)
+
+    @property
+    def starts_in(self) -> Path:
+        """The folder in which its programs start, whose contents are not to be trusted."""
+        cwd = getattr(self.config, "cwd", None)
+        return self.workspace if cwd is None else self.workspace / cwd
 
     @abstractmethod
     async def start(
@@ -139,12 +147,14 @@ class RunContext(ABC):
         stdin: bytes = b"",
         full_access: bool = False,
         lent: Mapping[Path, Path] | None = None,
+        sealed: Sequence[Path] = (),
         unlogged: str | None = None,
     ) -> Child:
         """Start a program in the run's sandbox, with this environment and nothing else.
 
-        `lent` are files of the worker, each with its path in the sandbox. Lines of standard output
-        that begin with `unlogged` are not logged.
+        `lent` are files of the worker, each with its path in the sandbox. `sealed` are files of the
+        home that stay empty during the run, where the sandbox can enforce that. Lines of standard
+        output that begin with `unlogged` are not logged.
         """
 
     async def forget(self, name: str, keep: Sequence[str] = ()) -> None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from remit.authority.capability import holding, strongest
 from remit.clock import Micros
+from remit.model.connections.file_roles import names_guarded
 from remit.model.organisation.decision import Decision, Effect, allow, deny
 from remit.model.organisation.grant import Grant, Level, Mode
-from remit.model.organisation.path_pattern import apart, names_executed, within
+from remit.model.organisation.path_pattern import apart, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +117,16 @@ def _restraints(held: Iterable[Grant], wish: Wish, now: Micros) -> dict[Mode, Gr
 def _lies_within(
     wanted: tuple[str, ...] | None, source: tuple[str, ...] | None, *, of_files: bool = False
 ) -> bool:
-    """Return whether the patterns lie within those of the source. Files that a forge executes lie
-    within no source that does not name them."""
+    """Return whether the patterns lie within those of the source. Guarded files lie within no
+    source that does not name them."""
     if wanted is None:
         return True
     if source is None:
-        return not (of_files and any(names_executed(pattern) for pattern in wanted))
+        return not (of_files and any(names_guarded(pattern) for pattern in wanted))
     return all(
         any(
             within(pattern, other)
-            and not (of_files and names_executed(pattern) and not names_executed(other))
+            and not (of_files and names_guarded(pattern) and not names_guarded(other))
             for other in source
         )
         for pattern in wanted

@@ -28,6 +28,8 @@ class Action(StrEnum):
     COMPANY_READ = "company.read"
     COMPANY_CHANGE = "company.change"
     COMPANY_EXPORT = "company.export"
+    #: Let a company that came from outside begin on the instance's machine.
+    COMPANY_ACCEPT = "company.accept"
     #: The permission levels and their actions.
     POLICY_READ = "policy.read"
     POLICY_CHANGE = "policy.change"
@@ -105,6 +107,7 @@ class Action(StrEnum):
     AGENT_PURGE = "agent.purge"
     BINDING_READ = "binding.read"
     BINDING_CHANGE = "binding.change"
+    AGENT_LEND = "agent.lend"
 
 
 #: Read-only actions, which are all that an observer may do.
@@ -136,6 +139,7 @@ _COMPANY_WIDE = frozenset(
     {
         Action.COMPANY_CHANGE,
         Action.COMPANY_EXPORT,
+        Action.COMPANY_ACCEPT,
         Action.POLICY_READ,
         Action.POLICY_CHANGE,
         Action.USER_CHANGE,
@@ -158,7 +162,14 @@ _COMPANY_WIDE = frozenset(
 #: Actions on no company, or on all of them.
 _OF_INSTANCE = frozenset({Action.COMPANY_CREATE, Action.INSTANCE_OPERATE})
 #: Actions on the instance's own machine: authority in the company is not enough.
-_OPERATING = frozenset({Action.SECRET_CHANGE, Action.MCP_SERVER_CHANGE, Action.FOLDER_CHANGE})
+_OPERATING = frozenset(
+    {
+        Action.COMPANY_ACCEPT,
+        Action.SECRET_CHANGE,
+        Action.MCP_SERVER_CHANGE,
+        Action.FOLDER_CHANGE,
+    }
+)
 
 #: Open to every agent of the company: the base tools, and knowing who works there.
 _EVERY_AGENT = frozenset({Action.COMPANY_READ, Action.AGENT_READ, Action.FILE_CREATE})
@@ -345,6 +356,8 @@ def _decide_agent(
     if action in _BY_CAPABILITY:
         return holding(_own(facts.held, actor, resource), Level.USE, facts.now)
     if action is Action.GRANT_GIVE:
+        if facts.for_people:
+            return deny("people_decide", "Only people give access to the whole machine.")
         if facts.target_boss is not None and facts.target_boss == actor.id:
             return allow("boss", "It is your report.")
         return deny("not_your_report", "You can grant only to your own direct reports.")

@@ -7,10 +7,13 @@ from dataclasses import replace
 
 from remit.authority.capability import condition, holding
 from remit.clock import Micros
+from remit.model.connections.file_roles import FileRole, is_guarded, names_guarded, roles
 from remit.model.organisation.decision import Decision, Effect, deny
 from remit.model.organisation.grant import Grant, Level, Mode
-from remit.model.organisation.path_pattern import is_executed, matches, names_executed
+from remit.model.organisation.path_pattern import matches
 
+#: Reasons for which a file is refused to a capability that does not name it.
+UNNAMED = frozenset({"executed_by_forge", "configures_programs"})
 _NO_FILES = ""
 
 
@@ -19,8 +22,9 @@ def changing(
 ) -> Decision:
     """Decide about a change of these files that goes into this branch.
 
-    Each file needs a grant that reaches it. A file that a forge executes is reached only by a grant
-    that names it. One file that is denied denies the change, and one that must be asked about asks.
+    Each file needs a grant that reaches it. A file that a forge executes, or that configures a
+    program, is reached only by a grant that names it. One file that is denied denies the change,
+    and one that must be asked about asks.
     """
     there = [grant for grant in held if _reaches_branch(grant, branch)]
     verdict: Decision | None = None
@@ -28,7 +32,7 @@ def changing(
         decision = holding(
             [_unlimited(grant) for grant in there if _reaches(grant, path)], need, now
         )
-        if decision.allowed and is_executed(path):
+        if decision.allowed and is_guarded(path):
             # An approval that the whole repository needs is needed here, too.
             decision = (
                 condition([grant for grant in there if grant.paths is None], need, now) or decision
@@ -49,11 +53,17 @@ def _about(
         return decision
     if decision.reason == "denied_by_grant":
         return deny(decision.reason, f"{path} was denied explicitly.", decision.basis)
-    if is_executed(path):
+    if FileRole.EXECUTED in roles(path):
         return deny(
             "executed_by_forge",
             f"A forge would execute {path}: no capability of yours names it.",
             "rule:executed_by_forge",
+        )
+    if is_guarded(path):
+        return deny(
+            "configures_programs",
+            f"{path} configures programs that start there: no capability of yours names it.",
+            "rule:configures_programs",
         )
     return deny(
         "outside_limits",
@@ -73,8 +83,8 @@ def _reaches(grant: Grant, path: str) -> bool:
         return True
     if grant.mode is Mode.DENY:
         return limits is None or any(matches(path, pattern) for pattern in limits)
-    if is_executed(path):
-        return any(matches(path, pattern) and names_executed(pattern) for pattern in limits or ())
+    if is_guarded(path):
+        return any(matches(path, pattern) and names_guarded(pattern) for pattern in limits or ())
     return limits is None or any(matches(path, pattern) for pattern in limits)
 
 

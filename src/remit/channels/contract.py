@@ -18,6 +18,7 @@ A channel is stateless: each call brings everything it needs.
 
 from __future__ import annotations
 
+import hmac
 import inspect
 import re
 from abc import ABC, abstractmethod
@@ -28,6 +29,7 @@ from typing import Any, ClassVar
 from remit.adapters.contract import Check, Environment
 from remit.adapters.plugin_shape import Described, Unfit, fitting
 from remit.clock import Micros
+from remit.ids import token_digest
 
 _TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}")
 
@@ -101,6 +103,15 @@ class Connection:
     server: str | None = None
     #: Commands to Remit itself, each with a description.
     commands: Sequence[tuple[str, str]] = ()
+    #: For `receive`: a random secret that the chat system is told to show with each of its posts.
+    #: It is made anew for each listener, and nobody else has it.
+    proof: str = ""
+    #: For `prove`: its digest, which is all that is stored.
+    proof_digest: str = ""
+
+    def proves(self, shown: str) -> bool:
+        """Return whether a post shows the secret of this instance; takes constant time."""
+        return hmac.compare_digest(token_digest(shown), self.proof_digest)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +129,7 @@ class Parcel(Connection):
     address: str
     conversation: str
     subject: str
+    #: Its first line names the author, unless the channel `names_authors`.
     body: str
     thread: str
     #: The message that this one answers, by Remit's id and by the chat system's.
@@ -194,8 +206,17 @@ class Channel(Described, ABC):
     receives: ClassVar[bool] = False
     #: Whether the chat system authenticates senders, so that people can link their accounts.
     vouches: ClassVar[bool] = False
+    #: Whether who has a binding's credentials could speak as any of its senders, as who may write
+    #: to a mailbox can. Then accounts are linked within the binding's company alone, and decisions
+    #: are confirmed elsewhere unless the company's setting `mailDecisions` says otherwise.
+    forgeable: ClassVar[bool] = False
     #: Whether it shows buttons; otherwise people get commands to write.
     taps: ClassVar[bool] = False
+    #: Whether the other side shows `sender` where no text can imitate it; otherwise the first line
+    #: of each body says who wrote it.
+    names_authors: ClassVar[bool] = False
+    #: Longest message that is shown whole, by `size`; longer posts of Remit are sent in parts.
+    longest_shown: ClassVar[int] = 3500
     #: Most files of a message, and most bytes of them together.
     most_files: ClassVar[int] = 0
     largest_files: ClassVar[int] = 10 * 1024 * 1024
@@ -220,7 +241,12 @@ class Channel(Described, ABC):
 
     def prove(self, connection: Connection, headers: Mapping[str, str]) -> None:
         """Verify by its headers that a post comes from the chat system, before its body is read.
-        Raises `Unproven`; compares in constant time."""
+        Raises `Unproven`; compares in constant time.
+
+        A bot's token and the like are no proof, because others may know them. A channel registers
+        `connection.proof` with the chat system and asks `connection.proves`, or verifies a
+        signature with a key that only the chat system and this instance have.
+        """
         del connection, headers
         raise Unproven
 
@@ -255,6 +281,10 @@ class Channel(Described, ABC):
         """Return whether anything can be sent through a binding like this."""
         del config
         return True
+
+    def size(self, text: str) -> int:
+        """Return the length of a text as the chat system counts it."""
+        return len(text)
 
     def place(self, config: Any) -> str | None:
         """Return a name of the account that only one binding of a company may listen to, such as a

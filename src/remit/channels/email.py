@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import importlib.util
 import logging
+import socket
 import ssl
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -34,6 +35,7 @@ from remit.channels.contract import (
 )
 from remit.clock import SystemClock
 from remit.extras import how_to_install
+from remit.model.messaging.authorship import parted
 from remit.threads import alone
 
 if TYPE_CHECKING:
@@ -113,9 +115,15 @@ class Email(Channel):
     Config = EmailConfig
     receives = True
     vouches = True
+    #: More than any request has.
+    longest_shown = 2_000_000
+    forgeable = True  # IMAP's APPEND cannot be told from a delivery
     most_files = 10
     safety = (
-        "Everybody with access to the mailbox reads what was sent to the agent.",
+        (
+            "Everybody with access to the mailbox reads what was sent to the agent, and can put "
+            "e-mails of any sender into it."
+        ),
         (
             "Only people who linked their address, and those of `allow`, are heard, and only when "
             "the receiving server says that their domain sent it."
@@ -152,7 +160,8 @@ class Email(Channel):
         return config.address.casefold()
 
     def realm(self, config: EmailConfig) -> str:
-        return f"{config.imap_host}:{config.imap_port}/{config.authserv_id}".lower()
+        server = f"{config.imap_host}:{config.imap_port}/{config.authserv_id}"
+        return f"{config.username}@{server}".lower()
 
     async def probe(self, connection: Connection) -> Check:
         """Sign in to both servers, and disconnect."""
@@ -244,7 +253,8 @@ def composed(parcel: Parcel) -> EmailMessage:
     local, _, domain = config.address.rpartition("@")
     message["From"] = Mailbox("Remit" if name == "remit" else f"{name} (Remit)", local, domain)
     message["To"] = to
-    first = next((line for line in parcel.body.splitlines() if line.strip()), "")
+    _, words = parted(parcel.body)
+    first = next((line for line in words.splitlines() if line.strip()), "")
     subject = " ".join(parcel.subject.split()) or " ".join(first.split())[:80] or f"From {name}"
     message["Subject"] = (
         subject if not answered or subject[:3].lower() == "re:" else f"Re: {subject}"
@@ -324,19 +334,33 @@ def incoming(raw: bytes, config: EmailConfig, place: str) -> Incoming | None:
 async def _opened(connection: Connection) -> "IMAPClient":
     config: EmailConfig = connection.config
     try:
-        await guarded_http.addresses(config.imap_host, config.imap_port, private=connection.private)
+        wire = await guarded_http.connected(
+            config.imap_host, config.imap_port, private=connection.private, seconds=SECONDS
+        )
     except OSError as error:
-        raise Unreachable(str(error)) from error
-    return await _guarded(_open, config, connection.key.decode())
+        raise Unreachable(str(error) or "the mailbox does not answer") from error
+    return await _guarded(_open, config, connection.key.decode(), wire)
 
 
-def _open(config: EmailConfig, password: str) -> "IMAPClient":
-    from imapclient import IMAPClient
+def _open(config: EmailConfig, password: str, wire: socket.socket) -> "IMAPClient":
+    """Sign in over a connected socket; TLS is verified for the name of the host."""
+    from imapclient import IMAPClient, imap4
 
-    context = ssl.create_default_context()
-    client = IMAPClient(
-        config.imap_host, config.imap_port, ssl_context=context, timeout=SECONDS, use_uid=True
-    )
+    class OverSocket(imap4.IMAP4WithTimeout):  # type: ignore[misc]
+        def _create_socket(self, timeout: float | None = None) -> ssl.SSLSocket:
+            del timeout
+            wire.settimeout(SECONDS)
+            return ssl.create_default_context().wrap_socket(wire, server_hostname=self.host)
+
+    class Client(IMAPClient):  # type: ignore[misc]
+        def _create_IMAP4(self) -> OverSocket:  # noqa: N802
+            return OverSocket(self.host, self.port, SECONDS)
+
+    try:
+        client = Client(config.imap_host, config.imap_port, timeout=SECONDS, use_uid=True)
+    except BaseException:
+        wire.close()
+        raise
     try:
         client.login(config.username, password)
         client.select_folder(config.folder)
@@ -449,14 +473,14 @@ async def _smtp(connection: Connection) -> Any:
     config: EmailConfig = connection.config
     host, port = config.smtp_host, config.smtp_port
     try:
-        await guarded_http.addresses(host, port, private=connection.private)
+        wire = await guarded_http.connected(host, port, private=connection.private, seconds=SECONDS)
     except guarded_http.NotAllowed as error:
         raise Undelivered(str(error), for_good=True) from error
     except OSError as error:
-        raise Undelivered(str(error)) from error
+        raise Undelivered(str(error) or "the server does not answer") from error
     smtp = aiosmtplib.SMTP(
-        hostname=host,
-        port=port,
+        hostname=host,  # TLS is verified for it
+        sock=wire,
         use_tls=config.smtp_security == "tls",
         start_tls=config.smtp_security == "starttls",
         tls_context=ssl.create_default_context(),

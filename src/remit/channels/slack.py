@@ -10,7 +10,8 @@ import contextlib
 import html
 import importlib.util
 import re
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import urlsplit
@@ -30,8 +31,10 @@ from remit.channels.contract import (
     Undelivered,
     Unreachable,
 )
+from remit.channels.parts import split
 from remit.clock import SECOND
 from remit.extras import how_to_install
+from remit.model.messaging.authorship import parted
 
 T = TypeVar("T")
 
@@ -91,6 +94,8 @@ class Slack(Channel):
     receives = True
     vouches = True
     taps = True
+    #: Slack splits longer messages.
+    longest_shown = 3800
     most_files = 10
     safety = (
         "Everybody in a room reads what the agent says there.",
@@ -115,9 +120,9 @@ class Slack(Channel):
 
     async def probe(self, connection: Connection) -> Check:
         try:
-            web, app = _clients(connection)
-            known = await _asked(web.auth_test())
-            await _asked(web.apps_connections_open(app_token=app))
+            async with _calling(connection) as (web, app):
+                known = await _asked(web.auth_test())
+                await _asked(web.apps_connections_open(app_token=app))
         except Undelivered as error:
             step = "Look at the tokens of the app, and at its Socket Mode."
             return Check(False, f"Slack does not know us: {error.sentence}.", step)
@@ -125,51 +130,58 @@ class Slack(Channel):
 
     # ── out ─────────────────────────────────────────────────────────────────────────────────────
 
+    def size(self, text: str) -> int:
+        return _size(text)
+
     async def deliver(self, parcel: Parcel) -> str | None:
         """Send one message, atomically; one with files has no id and cannot be edited."""
-        web, _ = _clients(parcel)
         channel, thread = _place(parcel)
         text, files = _written(parcel)
-        there = await _found(web, parcel, channel, thread, text, files) if parcel.again else None
-        if there is not None:
-            return f"{channel}:{there}"
-        if files:
-            uploads = [
-                {"content": file.content, "filename": file.name, "title": file.name}
-                for file in files
-            ]
-            await _asked(
-                web.files_upload_v2(
-                    channel=channel, thread_ts=thread, initial_comment=text, file_uploads=uploads
+        async with _calling(parcel) as (web, _):
+            if parcel.again:
+                there = await _found(web, parcel, channel, thread, text, files)
+                if there is not None:
+                    return f"{channel}:{there}"
+            if files:
+                uploads = [
+                    {"content": file.content, "filename": file.name, "title": file.name}
+                    for file in files
+                ]
+                await _asked(
+                    web.files_upload_v2(
+                        channel=channel,
+                        thread_ts=thread,
+                        initial_comment=text,
+                        file_uploads=uploads,
+                    )
+                )
+                return None
+            answer = await _asked(
+                web.chat_postMessage(
+                    channel=channel,
+                    text=text,
+                    thread_ts=thread,
+                    blocks=_blocks(parcel) or None,
+                    metadata={"event_type": _EVENT, "event_payload": {"id": parcel.id}},
+                    mrkdwn=False,
+                    unfurl_links=False,
+                    unfurl_media=False,
                 )
             )
-            return None
-        answer = await _asked(
-            web.chat_postMessage(
-                channel=channel,
-                text=text,
-                thread_ts=thread,
-                blocks=_blocks(parcel) or None,
-                metadata={"event_type": _EVENT, "event_payload": {"id": parcel.id}},
-                mrkdwn=False,
-                unfurl_links=False,
-                unfurl_media=False,
-            )
-        )
         return f"{channel}:{answer['ts']}"
 
     async def edit(self, parcel: Parcel, outside: str) -> None:
-        web, _ = _clients(parcel)
         channel, _, stamp = outside.partition(":")
-        text = escaped(parcel.body)[:LONGEST_TEXT]
-        await _asked(web.chat_update(channel=channel, ts=stamp, text=text, blocks=_blocks(parcel)))
+        new = {"text": escaped(parcel.body)[:LONGEST_TEXT], "blocks": _blocks(parcel)}
+        async with _calling(parcel) as (web, _):
+            await _asked(web.chat_update(channel=channel, ts=stamp, **new))
 
     async def withdraw(self, connection: Connection, conversation: str, outside: str) -> None:
         del conversation
-        web, _ = _clients(connection)
         channel, _, stamp = outside.partition(":")
         try:
-            await _asked(web.chat_delete(channel=channel, ts=stamp))
+            async with _calling(connection) as (web, _):
+                await _asked(web.chat_delete(channel=channel, ts=stamp))
         except Undelivered as error:
             if "message_not_found" not in error.sentence:
                 raise
@@ -177,66 +189,28 @@ class Slack(Channel):
     # ── in ──────────────────────────────────────────────────────────────────────────────────────
 
     async def receive(self, connection: Connection) -> AsyncGenerator[Sequence[Incoming], None]:
-        from slack_sdk.socket_mode.aiohttp import SocketModeClient
-        from slack_sdk.socket_mode.response import SocketModeResponse
-
-        web, app = _clients(connection, failure=Unreachable)
-        try:
-            bot = await _asked(web.auth_test())
-        except Undelivered as error:
-            raise Unreachable(error.sentence, retry_after=error.retry_after) from error
-        coming: asyncio.Queue[Any] = asyncio.Queue()
-
-        async def listen(_: Any, request: Any) -> None:
-            coming.put_nowait(request)
-
-        socket_client = SocketModeClient(app_token=app, web_client=web, auto_reconnect_enabled=True)
-        client = cast(Any, socket_client)  # its methods have no types
-        client.socket_mode_request_listeners.append(listen)
-        names: dict[str, str | None] = {}
-        try:
-            try:
-                await _asked(client.connect())
-            except Undelivered as error:
-                raise Unreachable(error.sentence, retry_after=error.retry_after) from error
-            yield []
-            silent = 0
-            while True:
-                requests = await _batch(coming)
-                messages = (
-                    understood(request.type, request.payload, connection.config, bot)
-                    for request in requests
-                )
-                yield await _named(
-                    web, names, [message for message in messages if message is not None], bot
-                )
-                for request in requests:
-                    # The message is stored by now; Slack resends unacknowledged ones.
-                    await client.send_socket_mode_response(SocketModeResponse(request.envelope_id))
-                if requests:
-                    yield []
-                silent = 0 if requests or await client.is_connected() else silent + 1
-                if silent > 2:
-                    raise Unreachable("Slack ended the connection")
-        finally:
-            with contextlib.suppress(Exception):
-                await client.close()
+        async with _calling(connection, failure=Unreachable) as (web, app):
+            listening = aclosing(_listened(connection, web, app))
+            async with listening as batches:
+                async for batch in batches:
+                    yield batch
 
     async def fetch(self, connection: Connection, reference: str, most: int) -> bytes:
         import aiohttp
 
-        web, _ = _clients(connection)
-        file = (await _asked(web.files_info(file=reference)))["file"]
+        from remit.channels import guarded_session
+
+        async with _calling(connection) as (web, _):
+            file = (await _asked(web.files_info(file=reference)))["file"]
         if int(file.get("size", 0)) > most:
             raise Undelivered("it is too large", for_good=True)
         url = str(file.get("url_private_download") or file.get("url_private") or "")
         if not _is_slacks(url, connection.server):
             raise Undelivered("the file is not at Slack", for_good=True)
-        timeout = aiohttp.ClientTimeout(total=SECONDS)
         headers = {"Authorization": f"Bearer {web.token}"}
         try:
             async with (
-                aiohttp.ClientSession(timeout=timeout) as session,
+                guarded_session.session(connection, timeout=_time_limit()) as session,
                 session.get(url, headers=headers, allow_redirects=False) as answer,
             ):
                 if answer.status != 200:
@@ -249,6 +223,59 @@ class Slack(Channel):
                 return content
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Undelivered(f"Slack does not answer ({type(error).__name__})") from error
+
+
+async def _listened(
+    connection: Connection, web: Any, app: str
+) -> AsyncGenerator[Sequence[Incoming], None]:
+    """Yield messages from the connection of Socket Mode."""
+    from slack_sdk.socket_mode.aiohttp import SocketModeClient
+    from slack_sdk.socket_mode.response import SocketModeResponse
+
+    from remit.channels import guarded_session
+
+    try:
+        bot = await _asked(web.auth_test())
+    except Undelivered as error:
+        raise Unreachable(error.sentence, retry_after=error.retry_after) from error
+    coming: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def listen(_: Any, request: Any) -> None:
+        coming.put_nowait(request)
+
+    socket_client = SocketModeClient(app_token=app, web_client=web, auto_reconnect_enabled=True)
+    client = cast(Any, socket_client)  # its methods have no types
+    await client.aiohttp_client_session.close()
+    client.aiohttp_client_session = guarded_session.session(connection)
+    client.socket_mode_request_listeners.append(listen)
+    names: dict[str, str | None] = {}
+    try:
+        try:
+            await _asked(client.connect())
+        except Undelivered as error:
+            raise Unreachable(error.sentence, retry_after=error.retry_after) from error
+        yield []
+        silent = 0
+        while True:
+            requests = await _batch(coming)
+            messages = (
+                understood(request.type, request.payload, connection.config, bot)
+                for request in requests
+            )
+            yield await _named(
+                web, names, [message for message in messages if message is not None], bot
+            )
+            for request in requests:
+                # The message is stored by now; Slack resends unacknowledged ones.
+                await client.send_socket_mode_response(SocketModeResponse(request.envelope_id))
+            if requests:
+                yield []
+            silent = 0 if requests or await client.is_connected() else silent + 1
+            if silent > 2:
+                raise Unreachable("Slack ended the connection")
+    finally:
+        with contextlib.suppress(Exception):
+            await client.close()
 
 
 def understood(
@@ -344,6 +371,10 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def _size(text: str) -> int:
+    return len(escaped(text).encode("utf-16-le", "surrogatepass")) // 2
+
+
 def _written(parcel: Parcel) -> tuple[str, list[Attachment]]:
     """Return the escaped text and the files. A text that is too long becomes a file, and so does
     one with a link beside files: Slack would fetch a preview, which could leak data that an agent
@@ -351,22 +382,21 @@ def _written(parcel: Parcel) -> tuple[str, list[Attachment]]:
     text, files = escaped(parcel.body), list(parcel.files)
     if len(text) <= LONGEST_TEXT and not (files and _LINKS in text):
         return text, files
-    excerpt = escaped(parcel.body[:_EXCERPT])
-    text = f"{'' if _LINKS in excerpt else excerpt}\n… (all of it is in the file)".strip()
+    author, words = parted(parcel.body)
+    excerpt = "" if _LINKS in words[:_EXCERPT] else f"{escaped(words[:_EXCERPT])}\n"
+    text = f"{escaped(author)}{excerpt}… (all of it is in the file)"
     return text, [Attachment("message.txt", "text/plain", parcel.body.encode()), *files]
 
 
 def _blocks(parcel: Parcel) -> list[dict[str, Any]]:
-    """Return the blocks of a message with buttons; others have none."""
-    if not parcel.buttons:
+    """Return the blocks of a message of Remit or with buttons; others have none. Slack shows their
+    text as it stands, without emoji in the place of words."""
+    if not (parcel.buttons or parcel.sender == "remit"):
         return []
-    parts = [
-        parcel.body[begin : begin + _LONGEST_PART]
-        for begin in range(0, len(parcel.body), _LONGEST_PART)
-    ]
     blocks: list[dict[str, Any]] = [
         {"type": "section", "text": {"type": "plain_text", "text": part, "emoji": False}}
-        for part in parts[:_MOST_PARTS]
+        for part in split(parcel.body, _LONGEST_PART, _size)[:_MOST_PARTS]
+        if part.strip()
     ]
     for number, row in enumerate(parcel.buttons):
         elements = [
@@ -424,9 +454,14 @@ async def _found(
     return None
 
 
-def _clients(connection: Connection, failure: type[Exception] = Undelivered) -> tuple[Any, str]:
-    """Return a client with the bot's token, and the app's token."""
+@contextlib.asynccontextmanager
+async def _calling(
+    connection: Connection, failure: type[Exception] = Undelivered
+) -> AsyncIterator[tuple[Any, str]]:
+    """Context manager: a client with the bot's token, and the app's token."""
     from slack_sdk.web.async_client import AsyncWebClient
+
+    from remit.channels import guarded_session
 
     words = connection.key.decode("utf-8", "replace").split()
     bot = next((word for word in words if word.startswith("xoxb-")), None)
@@ -434,8 +469,14 @@ def _clients(connection: Connection, failure: type[Exception] = Undelivered) -> 
     if bot is None or app is None:
         raise failure("the secret does not have a token xoxb-… and a token xapp-…")
     server = f"{connection.server}/api/" if connection.server else AsyncWebClient.BASE_URL
-    web = AsyncWebClient(token=bot, base_url=server, timeout=SECONDS, retry_handlers=[])
-    return web, app
+    async with guarded_session.session(connection, timeout=_time_limit()) as session:
+        yield AsyncWebClient(token=bot, base_url=server, session=session, retry_handlers=[]), app
+
+
+def _time_limit() -> Any:
+    import aiohttp
+
+    return aiohttp.ClientTimeout(total=SECONDS)
 
 
 async def _asked(request: Awaitable[T]) -> T:

@@ -9,8 +9,6 @@ Bot API has no idempotency keys, so a message that may have arrived says so when
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import io
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -24,6 +22,7 @@ from pydantic import AfterValidator, Field
 
 from remit.adapters.contract import Check, Environment
 from remit.adapters.settings import Config, SecretName
+from remit.channels import parts
 from remit.channels.contract import (
     Channel,
     Connection,
@@ -36,6 +35,7 @@ from remit.channels.contract import (
     Unproven,
     Unreachable,
 )
+from remit.model.messaging.authorship import parted
 
 if TYPE_CHECKING:
     from aiogram import Bot
@@ -105,6 +105,8 @@ class Telegram(Channel):
     receives = True
     vouches = True
     taps = True
+    #: Leaves room for `_AGAIN`.
+    longest_shown = 4000
     most_files = 9
     largest_files = 45 * 1024 * 1024
 
@@ -129,6 +131,9 @@ class Telegram(Channel):
 
     # ── out ─────────────────────────────────────────────────────────────────────────────────
 
+    def size(self, text: str) -> int:
+        return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
     async def deliver(self, parcel: Parcel) -> str | None:
         text, files = _text(parcel), list(parcel.files)
         async with _calling(parcel) as bot:
@@ -136,13 +141,13 @@ class Telegram(Channel):
 
             to = _to(parcel.conversation)
             to |= {"reply_parameters": _answering(parcel), "request_timeout": _SECONDS}
-            if not files and len(text) <= _MOST_TEXT:
+            if not files and self.size(text) <= _MOST_TEXT:
                 shown = {"reply_markup": _keyboard(parcel), **_without_previews()}
                 return _id(await bot.send_message(text=text, **shown, **to))
             named = [(file.name, file.content) for file in files]
-            if len(text) > _MOST_CAPTION:
+            if self.size(text) > _MOST_CAPTION:
                 named.insert(0, ("message.txt", text.encode()))
-                text = f"{text[: _MOST_CAPTION - 1]}…"
+                text = parts.cut(text, _MOST_CAPTION, self.size)
             documents = [BufferedInputFile(content, name) for name, content in named]
             if len(documents) == 1:
                 sent = await bot.send_document(document=documents[0], caption=text or None, **to)
@@ -160,7 +165,7 @@ class Telegram(Channel):
         chat, _, message = outside.partition(".")
         async with _calling(parcel, gone_is_well=("message is not modified",)) as bot:
             await bot.edit_message_text(
-                text=parcel.body[:_MOST_TEXT],
+                text=parts.cut(parcel.body, _MOST_TEXT, self.size),
                 chat_id=int(chat),
                 message_id=int(message),
                 reply_markup=_keyboard(parcel),
@@ -216,10 +221,7 @@ class Telegram(Channel):
 
     def prove(self, connection: Connection, headers: Mapping[str, str]) -> None:
         shown = headers.get("x-telegram-bot-api-secret-token", "")
-        right = connection.config.webhook_url is not None and hmac.compare_digest(
-            shown.encode(), _proof(connection).encode()
-        )
-        if not right:
+        if connection.config.webhook_url is None or not connection.proves(shown):
             raise Unproven
 
     async def accept(self, connection: Connection, body: bytes) -> Posted:
@@ -246,11 +248,6 @@ class Telegram(Channel):
             return into.getvalue()
 
 
-def _proof(connection: Connection) -> str:
-    """Return the secret that Telegram sends with each post, derived from the bot's token."""
-    return hmac.new(connection.key, connection.binding.encode(), hashlib.sha256).hexdigest()
-
-
 #: Cache of each binding's bot account, which Telegram's posts do not name.
 _known: dict[str, User] = {}
 
@@ -274,7 +271,7 @@ async def _posted_to_us(
     such as those to a killed process. Failures before that are ignored.
     """
     url = f"{connection.config.webhook_url}/api/channels/telegram/{connection.binding}"
-    post: dict[str, Any] = {"url": url, "secret_token": _proof(connection)}
+    post: dict[str, Any] = {"url": url, "secret_token": connection.proof}
     post |= {"allowed_updates": _HEARD, "request_timeout": _SECONDS}
     try:
         before = (await bot.get_webhook_info(request_timeout=_SECONDS)).last_error_date
@@ -324,11 +321,14 @@ async def _calling(connection: Connection, gone_is_well: Sequence[str] = ()) -> 
         from aiogram.client.session.aiohttp import AiohttpSession
         from aiogram.client.telegram import PRODUCTION, TelegramAPIServer
         from aiogram.utils.token import TokenValidationError
+
+        from remit.channels import guarded_session
     except ImportError:
         raise Undelivered("the library for Telegram is not installed") from None
     server = connection.server
     api = PRODUCTION if server is None else TelegramAPIServer.from_base(server)
     session = AiohttpSession(api=api)
+    session._connector_init |= guarded_session.connector_settings(connection)
     client = await session.create_session()
     try:
         yield Bot(connection.key.decode().strip(), session=session)
@@ -358,8 +358,10 @@ async def _calling(connection: Connection, gone_is_well: Sequence[str] = ()) -> 
 
 
 def _text(parcel: Parcel) -> str:
+    """The text, with what is added to it below the line that names the author."""
     subject = f"{parcel.subject}\n\n" if parcel.subject and parcel.reply_to is None else ""
-    return f"{_AGAIN if parcel.again else ''}{subject}{parcel.body}"
+    author, words = parted(parcel.body)
+    return f"{author}{_AGAIN if parcel.again else ''}{subject}{words}"
 
 
 def _to(conversation: str) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class Webhook(Channel):
 
     type = "webhook"
     Config = WebhookConfig
+    names_authors = True
     safety = (
         "The server at `url` reads what the agent sends there.",
         (

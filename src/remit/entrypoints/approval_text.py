@@ -66,16 +66,3 @@ def asks_to(request: Mapping[str, Any], called: Mapping[str, str] | None = None)
     if request["type"] == "budget":
         return f"have {words}"
     return f"be allowed: {words}"
-
-
-def difference(old: Any, new: Any, above: str = "") -> list[dict[str, Any]]:
-    """Return the values that differ between two documents, each with its dotted path."""
-    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
-        return [] if old == new else [{"path": above, "was": old, "now": new}]
-    return [
-        change
-        for key in dict.fromkeys([*old, *new])
-        for change in difference(
-            old.get(key), new.get(key), f"{above}.{key}" if above else str(key)
-        )
-    ]

@@ -50,8 +50,11 @@ def forge_of(
     kind = ForgeKind(repo.forge or ForgeKind.NONE)
     forge_class = _KINDS[kind]
     base = repo.api or usual_api(kind, repo.url)
-    _, project = host_and_path(repo.url)
     # A forge under a path of its host has its repositories under the same path.
     below = urlsplit(base).path.partition("/api/")[0].strip("/")
+    project, source = (
+        path.removeprefix(f"{below}/") if below else path
+        for _, path in (host_and_path(repo.url), host_and_path(repo.pushed_to.url))
+    )
     api = Api(base, forge_class.headers(token), without_token, tags=tags, private=private)
-    return forge_class(api, project.removeprefix(f"{below}/") if below else project), api
+    return forge_class(api, project, source), api

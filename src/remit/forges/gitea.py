@@ -18,6 +18,7 @@ class Gitea(GitHub):
         "COMMENT": Verdict.NONE,
     }
     pushes: ClassVar[frozenset[str]] = frozenset({"owner", "admin", "write"})
+    names_source: ClassVar[bool] = False
 
     @staticmethod
     def headers(token: str) -> dict[str, str]:

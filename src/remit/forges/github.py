@@ -30,13 +30,18 @@ class GitHub:
         "COMMENTED": Verdict.NONE,
     }
     pushes: ClassVar[frozenset[str]] = frozenset({"admin", "write"})
+    #: Whether a request names the repository that it comes from besides its owner.
+    names_source: ClassVar[bool] = True
 
-    def __init__(self, api: Api, project: str) -> None:
-        owner, _, name = project.rpartition("/")
-        self.owner = owner.rpartition("/")[2]
+    def __init__(self, api: Api, project: str, source: str) -> None:
+        """`source` is the project with the branches: the project itself, or a fork of it."""
+        owner, name = _owner_and_name(project)
         self.api = api
-        self.at = f"/repos/{quote(self.owner, safe='')}/{quote(name, safe='')}"
-        self.name = f"{self.owner}/{name}"
+        self.at = f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}"
+        self.name = f"{owner}/{name}"
+        self.owner, self.source_name = _owner_and_name(source)
+        self.source = f"{self.owner}/{self.source_name}"
+        self.forked = self.source.lower() != self.name.lower()
 
     @staticmethod
     def headers(token: str) -> dict[str, str]:
@@ -48,7 +53,7 @@ class GitHub:
 
     async def probe(self) -> str:
         repository = await self.api.get(self.at)
-        if at(repository, "permissions", "push") is False:
+        if not self.forked and at(repository, "permissions", "push") is False:
             raise ForgeFailed("the token may not push to the repository")
         return text(repository, "full_name")
 
@@ -63,13 +68,16 @@ class GitHub:
             pull
             for pull in pulls
             if text(pull, "head", "ref") == branch
-            # A fork may have a branch of the same name.
-            and text(pull, "head", "repo", "full_name").lower() in (self.name.lower(), "")
+            # Another fork may have a branch of the same name.
+            and text(pull, "head", "repo", "full_name").lower() in (self.source.lower(), "")
         ]
         return sorted(map(self._request, ours), key=lambda request: -request.number)
 
     async def open(self, branch: str, target: str, title: str, body: str) -> Request:
-        document: dict[str, Any] = {"title": title, "head": branch, "base": target, "body": body}
+        head = f"{self.owner}:{branch}" if self.forked else branch
+        document: dict[str, Any] = {"title": title, "head": head, "base": target, "body": body}
+        if self.forked and self.names_source:
+            document["head_repo"] = self.source_name
         return self._request(await self.api.send("POST", f"{self.at}/pulls", document))
 
     async def update(self, number: int, target: str, title: str, body: str) -> Request:
@@ -227,6 +235,11 @@ class GitHub:
                 elif text(event, "event") == "unlabeled":
                     by = None
         return by or None
+
+
+def _owner_and_name(project: str) -> tuple[str, str]:
+    owner, _, name = project.rpartition("/")
+    return owner.rpartition("/")[2], name
 
 
 def commit(value: Any, *path: str) -> str:

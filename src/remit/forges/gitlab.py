@@ -28,9 +28,12 @@ _PAGE: dict[str, Any] = {"per_page": 100}
 
 
 class GitLab:
-    def __init__(self, api: Api, project: str) -> None:
+    def __init__(self, api: Api, project: str, source: str) -> None:
+        """`source` is the project with the branches: the project itself, or a fork of it."""
         self.api = api
         self.at = f"/projects/{quote(project, safe='')}"
+        self.source_at = f"/projects/{quote(source, safe='')}"
+        self.forked = source.lower() != project.lower()
 
     @staticmethod
     def headers(token: str) -> dict[str, str]:
@@ -43,19 +46,23 @@ class GitLab:
 
     async def find(self, branch: str) -> Sequence[Request]:
         query: dict[str, Any] = {"source_branch": branch, "state": "all", **_PAGE}
+        source = number(await self.api.get(self.source_at), "id") if self.forked else None
         requests = many(await self.api.get(f"{self.at}/merge_requests", **query))
         ours = [
             request
             for request in requests
             if text(request, "source_branch") == branch
-            and at(request, "source_project_id") == at(request, "target_project_id")
+            and at(request, "source_project_id") == (source or at(request, "target_project_id"))
         ]
         return sorted(map(_request, ours), key=lambda request: -request.number)
 
     async def open(self, branch: str, target: str, title: str, body: str) -> Request:
         document: dict[str, Any] = {"source_branch": branch, "target_branch": target}
         document |= {"title": title, "description": body}
-        return _request(await self.api.send("POST", f"{self.at}/merge_requests", document))
+        if self.forked:
+            # A request is made in the project that it comes from.
+            document["target_project_id"] = number(await self.api.get(self.at), "id")
+        return _request(await self.api.send("POST", f"{self.source_at}/merge_requests", document))
 
     async def update(self, number: int, target: str, title: str, body: str) -> Request:
         document: dict[str, Any] = {"title": title, "description": body, "target_branch": target}

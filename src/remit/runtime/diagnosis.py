@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from remit import __version__
 from remit.errors import RemitError
 from remit.extras import how_to_install
+from remit.model.connections.repo import PushMode, Repo
 from remit.settings import Settings
 
 if TYPE_CHECKING:
@@ -230,6 +231,21 @@ def forges(settings: Settings) -> Iterator[Finding]:
             sentence = problem or f"{repo.forge} knows the token"
             step = "See to the address and the token of the repository." if problem else ""
             yield Finding(f"forge of {repo.name}", "warn" if problem else "ok", sentence, step)
+            yield _pushes(repo)
+
+
+def proposals(settings: Settings) -> Iterator[Finding]:
+    """Look for agents whose last proposals would be refused now."""
+    from remit.services.changes.proposals import refused_now
+    from remit.services.identity import as_system
+
+    with _data(settings) as gate:
+        if gate is None:
+            return
+        for agent, repo, sentence in asyncio.run(gate(as_system(), refused_now)):
+            problem = f"{agent} would be refused what it last proposed to {repo}: {sentence}"
+            step = f"Name the files: `remit grant give {agent} repo:{repo} propose --path PATTERN`."
+            yield Finding("proposals", "warn", problem, step)
 
 
 def _secrets(settings: Settings) -> Iterator[Finding]:
@@ -253,6 +269,23 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
         for name, problem in asyncio.run(tried(gate)):
             step = f"Set it again with `remit secret set {name}`." if problem else ""
             yield Finding(f"secret {name}", "fail" if problem else "ok", problem or "is read", step)
+
+
+def _pushes(repo: Repo) -> Finding:
+    """Say whether the CI of a forge runs proposals before a person has looked at them."""
+    name = f"proposals to {repo.name}"
+    if repo.push == PushMode.AFTER_LOOK:
+        return Finding(name, "ok", "pushed once a person has looked at the commits")
+    if repo.push == PushMode.FORK:
+        return Finding(name, "ok", f"pushed to {repo.fork}; keep secrets out of its CI")
+    return Finding(
+        name,
+        "warn",
+        "pushed at once: the CI of the forge runs what agents wrote (scripts, tests, build files), "
+        "with the secrets that the repository gives to its branches",
+        f"`remit repo set {repo.name} --push after_look`, or push to a fork without secrets; if "
+        "the CI has no secrets, leave it.",
+    )
 
 
 def sandbox(_: Settings) -> Iterator[Finding]:
@@ -306,6 +339,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _contents,
     _secrets,
     forges,
+    proposals,
     sandbox,
     adapters,
     _extras,

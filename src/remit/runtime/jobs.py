@@ -192,6 +192,8 @@ async def _execute(app: Instance, held: Held, folder: JobFolder, spent: Spent) -
     name = getattr(config, "secret_ref", None)
     secret = await app.vault.value(known.agent["company_id"], name) if name else None
     lent = adapter.lending(config, os.environ)
+    around = await conditions.prepare(app.settings.home, app.repos, known.folders)
+    told = await threads.FILES.run(around.instructions)
     context = spent.context = JobContext(
         config=config,
         agent=known.agent,
@@ -201,7 +203,7 @@ async def _execute(app: Instance, held: Held, folder: JobFolder, spent: Spent) -
         workspace=folder.workspace,
         home=folder.home,
         instructions="",
-        turn=text,
+        turn=f"{told}{text}",
         session=None,
         credentials=lent.keys,
         beside=lent.beside,
@@ -215,7 +217,7 @@ async def _execute(app: Instance, held: Held, folder: JobFolder, spent: Spent) -
         gate=app.gate,
         may_have_full_access=known.full_access,
         hidden=[app.settings.home],
-        conditions=await conditions.prepare(app.settings.home, app.repos, known.folders),
+        conditions=around,
         folder=folder,
     )
     try:

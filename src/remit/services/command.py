@@ -116,6 +116,8 @@ class Gate:
         self.parking: Parking | None = None
         #: The first adapter that is usable here, as the serving process found.
         self.usable_adapter: str = WITHOUT_MODEL
+        #: The address under which people reach the pages from anywhere, if there is one.
+        self.outside_url: str | None = None
         #: Called after each commit that recorded events, with the company, from any thread.
         self.listeners: list[Callable[[CompanyId], None]] = []
 
@@ -214,7 +216,9 @@ class Gate:
     def _context(
         self, tx: Transaction, actor: Principal, now: Micros, kind: Kind, caller: Caller
     ) -> Context:
-        return Context(tx, actor, now, self.ids, self.blobs, kind, caller, self.usable_adapter)
+        ctx = Context(tx, actor, now, self.ids, self.blobs, kind, caller, self.usable_adapter)
+        ctx.outside_url = self.outside_url
+        return ctx
 
     def _execute(
         self,

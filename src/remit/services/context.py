@@ -75,6 +75,8 @@ class Context:
     caller: Caller | None = None
     #: The first adapter that is usable here; for agents whose description names none.
     usable_adapter: str = WITHOUT_MODEL
+    #: The address under which people reach the pages from anywhere, if there is one.
+    outside_url: str | None = None
     #: Set by `enter`.
     company: CompanyId | None = None
     membership: Membership | None = None

@@ -65,6 +65,11 @@ def identify(tx: Transaction, caller: Caller, now: Micros) -> Principal:
     identity = tx.one(IDENTITY, digest=digest)
     if identity is None or not hmac.compare_digest(identity.digest, digest):
         raise Unauthenticated("The token is not known here.")
+    if identity.event_id is None:
+        raise Unauthenticated(
+            "The token is not in the record: something other than Remit wrote it.",
+            "Have a new one made, and run `remit event verify`.",
+        )
     if identity.kind == "login":
         raise Unauthenticated("A login link opens a session; it is not a token for calls.")
     if identity.revoked_at is not None:

@@ -38,6 +38,7 @@ _STEPS = {
     "not_held": "Ask your own boss for it first (capability_request), then pass it on.",
     "outside_limits": "Leave it out, or ask your boss for a capability that names it.",
     "executed_by_forge": "Leave it out, or ask your boss (ask) for a capability that names it.",
+    "configures_programs": "Leave it out, or ask your boss (ask) for a capability that names it.",
     "not_author": "Somebody who may merge it can decline it: `remit change decline`.",
     "own_change": "Somebody else with merge on the repository, or the board, judges it.",
     "outlives_source": "Choose an earlier expiry, or none to inherit it.",

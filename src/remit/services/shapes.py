@@ -5,6 +5,7 @@ Keys are as in `views`; entry points may spell them differently. Each type is de
 `shapes.py` of its folder, and imported here under one name.
 """
 
+from remit.services.acceptance.shapes import *  # noqa: F403
 from remit.services.changes.shapes import *  # noqa: F403
 from remit.services.chat.shapes import *  # noqa: F403
 from remit.services.connections.shapes import *  # noqa: F403

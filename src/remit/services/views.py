@@ -267,6 +267,7 @@ approval_revision = view_of(
     Revision,
     shapes.ApprovalRevisionShape,
     payload=lambda it: without_secrets(json.loads(it.payload))[0],
+    changes=lambda _: [],
 )
 
 comment = view_of(Comment, shapes.CommentShape)

@@ -32,6 +32,7 @@ from remit.channels.contract import (
     Undelivered,
     Unreachable,
 )
+from remit.model.messaging.authorship import parted
 
 #: How long a message may take to arrive.
 PATIENCE_SECONDS = 20.0
@@ -375,10 +376,11 @@ class MemoryChannel(Channel):
 
     def _show(self, outside: Outside, id_: str, parcel: Parcel) -> None:
         flat = [button for row in parcel.buttons for button in row]
+        author, words = parted(parcel.body)
         outside.buttons[id_] = {button.label: button.reference for button in flat}
         outside.shown[id_] = Shown(
             id_,
-            ("(again) " if parcel.again else "") + parcel.body,
+            f"{author}{'(again) ' if parcel.again else ''}{words}",
             tuple(button.label for button in flat),
             tuple(file.content.decode(errors="replace") for file in parcel.files),
             parcel.reply_to_outside,

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from remit.adapters.claude import claude_cli, claude_lending
+from remit.adapters.claude import claude_cli, claude_conversation, claude_lending
 from remit.adapters.claude.claude_reading import ClaudeReader
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.running import RunContext, RunResult
@@ -77,11 +77,14 @@ class ClaudeConfig(ModelSettings, RunSettings):
 
 class Claude(Adapter):
     """Runs Claude Code without a terminal. It gets its instructions as a system prompt, works in
-    the workspace of the run, and reaches Remit through the MCP server named remit."""
+    the workspace of the run or the folder of its agent, which configures nothing (CLAUDE.md,
+    .claude and .mcp.json are files like any others), and reaches Remit through the MCP server named
+    remit."""
 
     type = "claude"
     Config = ClaudeConfig
     lends = claude_lending.EVERY_KEY
+    lends_login = True
     background = True
     safety = (
         (
@@ -113,8 +116,8 @@ class Claude(Adapter):
     }
 
     reads_with = ClaudeReader
-    # Claude reads this folder only together with the settings of the project.
-    skills_folder: ClassVar[str | None] = ".claude/skills"
+    reads_skills: ClassVar[bool] = True
+    conversation = claude_conversation.CONVERSATION
 
     def check(
         self, config: ClaudeConfig | None = None, environment: Environment | None = None
@@ -156,5 +159,5 @@ class Claude(Adapter):
 
     async def run(self, context: RunContext) -> RunResult:
         own = not any(cloud.flag in context.beside for cloud in claude_lending.CLOUDS)
-        kept = {".claude": claude_cli.CONVERSATIONS}
+        kept = {".claude": self.conversation.files}
         return await _PROGRAM.run(context, claude_cli.attempt, context.session, kept, login=own)

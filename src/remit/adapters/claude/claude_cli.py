@@ -29,15 +29,14 @@ _HOPELESS = (401, 402, 403)
 _LONGEST_WAIT_MS = 60_000
 #: Most characters of an answer whose end is missing.
 _LONGEST_CUT = 50_000
-#: The only files in Claude's home that are kept for a resumed conversation.
-CONVERSATIONS = ("projects/*.jsonl",)
 _CUT_OFF = "The answer of the model was cut off in the middle."
 
 
 #: Options without which Claude Code cannot be used.
 OPTIONS = (
     *("--output-format", "--verbose", "--include-partial-messages", "--mcp-config"),
-    *("--strict-mcp-config", "--setting-sources", "--permission-mode", "--append-system-prompt"),
+    *("--strict-mcp-config", "--setting-sources", "--plugin-dir", "--permission-mode"),
+    "--append-system-prompt",
     *("--system-prompt-snapshot", "--exclude-dynamic-system-prompt-sections", "--allowedTools"),
     "--resume",
 )
@@ -50,8 +49,10 @@ def command_line(context: RunContext, program: str, session: str | None) -> list
         # Otherwise the usage of a turn is known only at the end of the run.
         "--include-partial-messages",
         *("--mcp-config", json.dumps({"mcpServers": _servers(context)}), "--strict-mcp-config"),
-        # Project settings are read for Remit's skills; the new workspace has no others.
-        *("--setting-sources", "project", "--permission-mode", _mode(config)),
+        # No settings, hooks, instructions, skills, commands and agents of a person, of the folder
+        # that it works in or of those above: that folder is data.
+        *("--setting-sources", "", "--permission-mode", _mode(config)),
+        *(part for folder in context.skills for part in ("--plugin-dir", str(folder))),
     ]
     if context.background:
         command.append("--no-session-persistence")  # with full access the home is a shared one
@@ -118,6 +119,11 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
         "DISABLE_TELEMETRY": "1",
         "DISABLE_ERROR_REPORTING": "1",
         "DISABLE_AUTOUPDATER": "1",
+        # Nothing of its folder is read by Claude itself: no instructions, no files that a letter
+        # names with an @, no commits and branches.
+        "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
+        "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
+        "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",
         # An agent's memory is in the knowledge base, where its boss can read it.
         "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
         # They are for a person at a terminal, and their list is longer than Remit's prompt.

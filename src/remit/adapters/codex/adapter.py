@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from remit.adapters.codex import codex_cli
+from remit.adapters.codex import codex_cli, codex_conversation
 from remit.adapters.codex.codex_reading import CodexReader
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.running import RunContext, RunResult
@@ -71,11 +71,14 @@ class CodexConfig(PricedSettings, RunSettings):
 
 class Codex(Adapter):
     """Runs Codex without a terminal. It gets its instructions as developer instructions, works in
-    the workspace of the run, and reaches Remit through the MCP server named remit."""
+    the workspace of the run or the folder of its agent, which configures nothing (AGENTS.md, .codex
+    and .agents are files like any others), and reaches Remit through the MCP server named
+    remit."""
 
     type = "codex"
     Config = CodexConfig
     lends = _VARIABLES
+    lends_login = True
     background = True
     safety = (
         (
@@ -102,7 +105,8 @@ class Codex(Adapter):
     }
 
     reads_with = CodexReader
-    skills_folder: ClassVar[str | None] = ".agents/skills"
+    reads_skills: ClassVar[bool] = True
+    conversation = codex_conversation.CONVERSATION
 
     def check(
         self, config: CodexConfig | None = None, environment: Environment | None = None
@@ -142,5 +146,5 @@ class Codex(Adapter):
 
     async def run(self, context: RunContext) -> RunResult:
         session = codex_cli.Session.read(context.session)
-        kept = {".codex": codex_cli.CONVERSATIONS, ".agents": ()}
+        kept = {".codex": self.conversation.files, ".agents": ()}
         return await _PROGRAM.run(context, codex_cli.attempt, session, kept)

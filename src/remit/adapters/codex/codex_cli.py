@@ -15,8 +15,11 @@ from typing import Any
 
 from remit import threads
 from remit.adapters import faults
+from remit.adapters.codex import codex_wall
+from remit.adapters.codex.codex_wall import toml
 from remit.adapters.running import Child, RunContext, RunResult, Usage, start_program
 from remit.adapters.settings import Prices
+from remit.adapters.setup import skills
 from remit.adapters.setup.detect import path_with
 
 _KEY = "OPENAI_API_KEY"
@@ -38,10 +41,11 @@ BUILT_IN = frozenset({"openai", "ollama", "lmstudio", "amazon-bedrock"})
 #: Variable of the worker with the address; Codex gets the address as a setting.
 ADDRESS = "OPENAI_BASE_URL"
 #: Options without which `codex exec` cannot be used.
-OPTIONS = ("--json", "--skip-git-repo-check", "--disable", "--config", "--model")
+OPTIONS = (
+    *("--json", "--skip-git-repo-check", "--disable", "--config", "--model"),
+    *("--ignore-user-config", "--ignore-rules"),
+)
 _OWN_KEY = "CODEX_API_KEY"
-#: The only files in Codex' home that are kept for a resumed conversation.
-CONVERSATIONS = ("sessions/*.jsonl",)
 _REFUSED_KEY = re.compile(r"status (401|402|403)\b")
 _NO_SUCH_SESSION = re.compile(r"no rollout found|thread .{0,100} not found", re.IGNORECASE)
 _NO_TOOLS = re.compile(r"required MCP servers? failed", re.IGNORECASE)
@@ -88,6 +92,7 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
         # These instructions assume a person at the screen.
         "include_collaboration_mode_instructions": False,
         **(_NO_AGENTS if _AGENTS in config.disabled_features else {}),
+        **codex_wall.settings(context.starts_in),
     }
     address = config.base_url or context.beside.get(ADDRESS)
     provider = config.provider or ("custom" if address else None)
@@ -111,7 +116,7 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
     command = [program, "exec"]
     if session:
         command += ["resume", session.thread]
-    command += ["--json", "--skip-git-repo-check", "--disable", "plugins"]
+    command += ["--json", "--skip-git-repo-check", "--disable", "plugins", *codex_wall.OPTIONS]
     if context.background:
         # With full access the home is shared, so nothing of the job may be stored there.
         command += ["--ephemeral", "--output-last-message", str(_last_message(context))]
@@ -120,7 +125,7 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
     for feature in config.disabled_features:
         command += ["--disable", feature]
     for name, value in settings.items():
-        command += ["-c", f"{name}={json.dumps(value)}"]
+        command += ["-c", f"{name}={toml(value)}"]
     return [*command, "-"]
 
 
@@ -134,8 +139,13 @@ def _remit(context: RunContext) -> dict[str, Any]:
         "mcp_servers.remit.startup_timeout_sec": 30,
         "mcp_servers.remit.tool_timeout_sec": 180,
         "mcp_servers.remit.default_tools_approval_mode": "approve",
-        "developer_instructions": f"{context.instructions}\n{_HOW_TO_CALL}",
+        "developer_instructions": _instructions(context),
     }
+
+
+def _instructions(context: RunContext) -> str:
+    parts = [context.instructions, _HOW_TO_CALL, skills.listing(context.skills)]
+    return "\n".join(filter(None, parts))
 
 
 def _last_message(context: RunContext) -> Path:
@@ -148,6 +158,7 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
     told |= {
         "PATH": path_with(program, told["PATH"]),
         "CODEX_HOME": str(context.home / ".codex"),
+        **codex_wall.NO_REPOSITORY,
         **{name: value for name, value in context.beside.items() if name != ADDRESS},
         **context.credentials,
         **context.config.env,
@@ -269,8 +280,14 @@ async def attempt(
     """Start the program once; returns its result. `login` is the worker's, for a run without a
     key."""
     events = Events(session, context.config.prices)
-    told, argv = environment(context, program), command_line(context, program, session)
-    child = await start_program(context, argv, told, login, ("CODEX_HOME", ".codex"))
+    told = environment(context, program)
+    argv = await threads.alone(command_line, context, program, session)
+    if login is not None and context.config.sandbox == "full":
+        # Beside the worker's login lie a person's own settings, instructions and keys.
+        _link(login, Path(told["CODEX_HOME"]))
+        login = None
+    sealed = [Path(told["CODEX_HOME"], name) for name in codex_wall.INSTRUCTIONS]
+    child = await start_program(context, argv, told, login, ("CODEX_HOME", ".codex"), sealed=sealed)
     home = Path(told["CODEX_HOME"])
     turns = _Turns(home, session)
     reading = asyncio.create_task(_read(child, events, context))
@@ -299,6 +316,13 @@ async def attempt(
         return result
     progress = _progress(home, events.thread)
     return replace(result, context_tokens=progress.context) if progress else result
+
+
+def _link(login: Path, home: Path) -> None:
+    """Have Codex use the worker's login from a home of its own, also when it renews it."""
+    place = home / login.name
+    place.unlink(missing_ok=True)
+    place.symlink_to(login)
 
 
 async def _read(child: Child, events: Events, context: RunContext) -> int:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from remit.adapters.contract import Check, Environment
 from remit.adapters.running import RunContext, RunResult
-from remit.adapters.setup import lending, skills
+from remit.adapters.setup import lending
 from remit.adapters.setup.lending import Lent
 from remit.errors import Unsupported
 
@@ -236,8 +236,6 @@ class CommandLineAgent:
                 f"The program {settings.command} is not installed here.",
                 f"Install {self.name} on this worker.",
             )
-        if not context.background:
-            skills.give(context.workspace, self.command)
         # Earlier runs may have left instructions, settings, hooks and skills there.
         for folder, files in kept.items():
             await context.forget(folder, files if session else ())

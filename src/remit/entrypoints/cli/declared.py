@@ -86,7 +86,7 @@ def _parameter(parameter: Mapping[str, Any]) -> click.Parameter:
     if parameter.get("flag"):
         more = {"is_flag": True}
     elif kind == "bool":
-        usage, more = f"--{spelled}/--not-{spelled}", {"default": None}
+        usage, more = f"--{spelled}/--no-{spelled}", {"default": None}
     elif words:
         more = {"type": click.Choice(words)}
     else:

@@ -62,6 +62,7 @@ _SECTIONS: Final = {
         ("mail.notify", "notify"),
         ("mail.bind", "bind"),
         ("mail.link", "link"),
+        ("mail.confirm", "confirm"),
         ("mail.question", "question"),
         ("mail.schedule", "schedule"),
     ),

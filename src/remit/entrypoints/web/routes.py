@@ -11,6 +11,7 @@ from remit.entrypoints.web.pages import (
     approvals,
     changes,
     company_settings,
+    confirmations,
     events,
     files,
     hire,
@@ -22,11 +23,12 @@ from remit.entrypoints.web.pages import (
     runs,
 )
 from remit.entrypoints.web.pages.front import design, halt, home, search, signin
-from remit.entrypoints.web.pages.setup import checklist, connections, machine, running
+from remit.entrypoints.web.pages.setup import acceptance, checklist, connections, machine, running
 from remit.entrypoints.web.pages.setup import files as setup_files
 from remit.entrypoints.web.site import Site
 
 _PAGES = (
+    acceptance,
     checklist,
     machine,
     setup_files,
@@ -39,6 +41,7 @@ _PAGES = (
     halt,
     hire,
     approvals,
+    confirmations,
     changes,
     outcomes,
     outcome,

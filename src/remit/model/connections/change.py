@@ -17,7 +17,7 @@ from remit.ids import (
     RunId,
     UserId,
 )
-from remit.model.connections.repo import repo_ref
+from remit.model.connections.repo import PushMode, repo_ref
 from remit.model.leased import Queued
 
 LONGEST_TITLE = 200
@@ -99,6 +99,13 @@ class Change:
     request_number: int | None = None
     request_url: str | None = None
     request_seen: str | None = None
+    #: The head that a person let go to the remote, where that takes a look.
+    released_commit: str | None = None
+
+    def awaits_look(self, push: str) -> bool:
+        """Return whether a person has to look at it before it is pushed in this mode."""
+        unseen = self.released_commit != self.head_commit
+        return push == PushMode.AFTER_LOOK and self.status is ChangeStatus.OPEN and unseen
 
     @property
     def touched(self) -> tuple[str, ...]:

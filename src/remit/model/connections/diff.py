@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+from remit.model.connections.file_roles import MARKS, marks
+
 #: Bounds on what is shown of one change; the rest is in the commits themselves.
 MOST_FILES = 500
 MOST_LINES = 6000
@@ -19,6 +21,9 @@ LONGEST_LINE = 500
 #: Most lines that are compared word by word.
 _MOST_PAIRS = 400
 _HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+#: Characters that a pattern of git reads as more than themselves.
+_NOT_LITERAL = re.compile(r"[#*?\[\]\\]")
+_ESCAPED = r"\\\g<0>"
 _WORD = re.compile(r"\w+|\s+|.")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 #: Least similarity of two lines that are compared word by word.
@@ -82,6 +87,8 @@ class FileDiff:
     status: str
     #: A new kind of the file, such as a program or a link.
     note: str = ""
+    #: Its effect on agents, programs and the forge, in words; such files come first.
+    marks: tuple[str, ...] = ()
     #: None for what is not text.
     added: int | None = None
     removed: int | None = None
@@ -119,19 +126,62 @@ def _shown(char: str) -> str:
     return f"⟨U+{ord(char):04X}⟩" if hidden else char
 
 
-def files_of(printed: bytes) -> list[FileDiff]:
-    """Parse the output of `git diff --raw --numstat -z --no-abbrev`."""
-    fields = printed.decode(errors="replace").split("\0")
-    files: dict[str, FileDiff] = {}
-    at = 0
+@dataclass(frozen=True)
+class _Entry:
+    """An entry of `git diff --raw -z`."""
+
+    old_mode: str
+    new_mode: str
+    status: str
+    old: str
+    new: str
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return marks(self.old, self.new)
+
+
+def _entries(fields: Sequence[str]) -> tuple[list[_Entry], int]:
+    """Return the entries of a listing, and where they end in it."""
+    entries, at = [], 0
     while at < len(fields) and fields[at].startswith(":"):
         old_mode, new_mode, _, _, status = fields[at][1:].split(" ")
         renamed = status[0] in "RC"
         old, new = fields[at + 1], fields[at + 2] if renamed else fields[at + 1]
-        note = _note(old_mode, new_mode)
-        word = _STATUS.get(status[0], "changed")
-        files[new] = FileDiff(visible(new), visible(old), word, note, 0, 0)
+        entries.append(_Entry(old_mode, new_mode, status[0], old, new))
         at += 3 if renamed else 2
+    return entries, at
+
+
+def order(printed: bytes) -> bytes:
+    """Return an order for `git diff -O`: files with a mark come first, whatever else is proposed.
+    `printed` is the output that `files_of` parses."""
+    entries, _ = _entries(printed.decode(errors="surrogateescape").split("\0"))
+    marked = sorted((entry for entry in entries if entry.marks), key=_rank)
+    lines = "".join(f"{_NOT_LITERAL.sub(_ESCAPED, entry.new)}\n" for entry in marked)
+    return lines.encode(errors="surrogateescape")
+
+
+def _rank(entry: _Entry) -> int:
+    return MARKS.index(entry.marks[0])
+
+
+def files_of(printed: bytes) -> list[FileDiff]:
+    """Parse the output of `git diff --raw --numstat -z --no-abbrev`."""
+    fields = printed.decode(errors="replace").split("\0")
+    entries, at = _entries(fields)
+    files = {
+        entry.new: FileDiff(
+            visible(entry.new),
+            visible(entry.old),
+            _STATUS.get(entry.status, "changed"),
+            _note(entry.old_mode, entry.new_mode),
+            entry.marks,
+            0,
+            0,
+        )
+        for entry in entries
+    }
     while at < len(fields) and fields[at]:
         added, removed, name = fields[at].split("\t", 2)
         if not name:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from remit.clock import Micros
@@ -35,6 +36,11 @@ KEYS = frozenset(
         *(".claude", ".codex", ".gemini", ".remit", ".netrc", ".git-credentials", ".vault-token"),
     }
 )
+#: Of these, names that a project has too, for settings. Nothing in a folder to work in is a setting
+#: of an agent's program, and keys in it are hidden.
+OF_PROJECTS = frozenset({".claude", ".codex", ".gemini"})
+#: Patterns of names of files and folders with keys, which are hidden in a folder to work in.
+KEY_FILES = (".credentials.json", "auth.json", "oauth_creds.json", ".env*")
 _VARIABLE = re.compile(r"([A-Z_a-z][A-Z_a-z0-9]{0,99})=([^\0\n\r]{0,1000})")
 #: Variables that control the sandbox of a run or its identity.
 _NOT_SET = re.compile(
@@ -64,7 +70,15 @@ class Folder:
     #: JSON: variables that are set for programs.
     variables: str = "{}"
     most_megabytes: int | None = None
+    #: Whether runs that work in it are told the instructions in it, such as AGENTS.md.
+    instructions: bool = True
     removed_at: Micros | None = None
+
+    @property
+    def hides(self) -> tuple[str, ...]:
+        """Return patterns of names of what runs do not see in it; a copy of a repository holds what
+        its agent has anyway."""
+        return KEY_FILES if self.kind is FolderKind.WORK and self.path is not None else ()
 
     @property
     def search(self) -> list[str]:
@@ -93,10 +107,16 @@ def folder_path(text: object) -> str:
     return path
 
 
-def refuse_keys(path: str, names: Iterable[str]) -> None:
+def refuse_keys(path: str, names: Iterable[str], kind: FolderKind) -> None:
     """Refuse a folder whose top level shows that it holds keys or credentials."""
-    if keys := KEYS.intersection(names):
+    allowed = OF_PROJECTS if kind is FolderKind.WORK else frozenset()
+    if keys := KEYS.intersection(names) - allowed:
         raise _keys(path, keys)
+
+
+def holds_keys(name: str) -> bool:
+    """Return whether the name of a file or folder says that it holds keys."""
+    return any(fnmatchcase(name.lower(), pattern) for pattern in KEY_FILES)
 
 
 def _keys(path: str, keys: Iterable[str]) -> BadInput:

@@ -1,7 +1,8 @@
 """Repositories that a company lends to its agents: names, addresses and references."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from urllib.parse import urlsplit
 
 from remit.errors import BadInput
@@ -24,6 +25,11 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _NOT_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|[./]$|^[-./]|^@$")
 
 
+#: When and where proposals are pushed. AT_ONCE: to a branch of the repository itself. AFTER_LOOK:
+#: the same, once a person has looked at the commits. FORK: at once, to another repository.
+PushMode = StrEnum("PushMode", {"AT_ONCE": "at_once", "AFTER_LOOK": "after_look", "FORK": "fork"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgeSettings:
     """Settings of a repository's forge: API, credentials, and the people it listens to."""
@@ -41,7 +47,19 @@ class ForgeSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepoSpec(ForgeSettings):
+class PushSettings(ForgeSettings):
+    """Settings of the way that proposals take to the remote."""
+
+    #: A `PushMode`.
+    push: str = PushMode.AT_ONCE.value
+    #: Address of the fork that proposals are pushed to, with its user and the name of its secret.
+    fork: str | None = None
+    fork_username: str | None = None
+    fork_secret: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepoSpec(PushSettings):
     """The description of a repository."""
 
     name: str
@@ -51,6 +69,8 @@ class RepoSpec(ForgeSettings):
     username: str | None = None
     #: Name of the secret that opens it.
     secret: str | None = None
+    #: Whether runs that work in a copy are told the instructions in it, such as AGENTS.md.
+    instructions: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +78,13 @@ class Repo(RepoSpec, Registered):
     id: RepoId
     #: JSON: the checks of each proposed change; see `check.read`.
     checks: str | None = None
+
+    @property
+    def pushed_to(self) -> "Repo":
+        """Return the repository that proposals are pushed to, with what opens it."""
+        if self.push != PushMode.FORK or self.fork is None:
+            return self
+        return replace(self, url=self.fork, username=self.fork_username, secret=self.fork_secret)
 
     @property
     def forge_secret(self) -> str | None:

@@ -14,8 +14,8 @@ CODE_LASTS: Micros = 15 * MINUTE
 BUTTON_LASTS: Micros = 30 * DAY
 #: A person's name in the chat system; it is shown to agents.
 LONGEST_LABEL = 100
-#: Longest post of Remit; some chat systems accept no more.
-LONGEST_POST = 3500
+#: Most parts of a post that has buttons; nobody reads more in a chat before they decide.
+MAX_PARTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,8 @@ class Receiver(Polled):
     binding_id: BindingId
     #: Time of the chat system's last response.
     heard_at: Micros | None = None
+    #: Digest of the secret that the chat system shows with its posts; it is made by each listener.
+    proof_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +86,28 @@ class Intake(Queued):
 
 @dataclass(frozen=True, slots=True)
 class Post(Queued):
-    """A post of Remit itself in a conversation: delivered once, then edited in place."""
+    """A post of Remit itself in a conversation: delivered once, then edited in place.
+
+    A long one has several parts, each a row and a message of its own. The last one has the buttons.
+    """
 
     binding_id: BindingId
     conversation: str
     #: The subject, such as `approval:<id>`; empty for an answer.
     subject: str
-    #: JSON: `text`, `buttons` in rows of label and reference, `reply_to` of the outside.
+    #: JSON: `text`; `mark`, the result below it; `buttons` in rows of label and reference;
+    #: `reply_to` of the outside; `shows`, the state of the item that it shows.
     document: str
     #: Incremented when the post's content changes.
     version: int
     #: The id in the chat system, once it has the post.
     outside_id: str | None = None
     withdrawn: bool = False
+    #: The last part, if this is an earlier one.
+    last_id: str | None = None
+    #: Number of this part, from 1, and of all parts.
+    part: int = 1
+    parts: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ class Message:
     mark: str | None = None
     #: The speaker's name in the chat system.
     outside_sender: str | None = None
-    #: The matter of a letter of Remit, such as `account:<id>`; unread copies go with it.
+    #: The matter of a letter of Remit, such as `account:<id>`: unread copies go when it is over.
     about: str | None = None
     #: Whether Remit wrote it to be known, not to be acted on: it starts no run by itself.
     to_know: bool = False

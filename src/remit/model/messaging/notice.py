@@ -18,8 +18,9 @@ from remit.model.messaging.schedule import zone
 
 #: Kinds of items that await a person, as in the list of what needs them.
 KINDS = (
-    *("approval", "question", "submission", "mail", "unanswered", "dead_letter", "failed_run"),
-    *("silent_run", "runaway", "budget_stop", "limit", "held", "agent_error"),
+    *("confirmation", "approval", "question", "submission", "mail", "unanswered"),
+    *("dead_letter", "failed_run", "silent_run", "runaway", "budget_stop", "limit", "held"),
+    *("agent_error", "change"),
 )
 #: Keys of routes: all kinds without a route of their own, and items escalated from others.
 ALL, ESCALATED = "all", "escalated"

@@ -133,6 +133,18 @@ class Comment:
     updated_at: Micros
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Somebody who may decide saw all of a revision."""
+
+    approval_id: ApprovalId
+    company_id: CompanyId
+    #: `agent:<id>` or `user:<id>`.
+    reader: str
+    revision: int
+    at: Micros
+
+
 def is_as_asked(submission: Approval | Revision) -> bool:
     """Return whether the payload still matches the hash of its submission."""
     try:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from remit.clock import HOUR, Micros
 from remit.errors import BadInput
 from remit.ids import CompanyId
+from remit.model.messaging.confirmation import MailDecisions
 from remit.model.messaging.mail import Messaging
 from remit.model.text import clean_line
 
@@ -35,6 +36,8 @@ class Company:
     commit_co_authors: str | None = None
     #: Name of the secret with the key that signs commits.
     commit_signing: str | None = None
+    #: Whether decisions by e-mail wait for a confirmation.
+    mail_decisions: MailDecisions = MailDecisions.CONFIRM
 
 
 LONGEST_NAME = 100

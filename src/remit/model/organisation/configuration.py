@@ -80,7 +80,11 @@ def lends_secret(new: dict[str, Any], old: dict[str, Any] | None = None) -> bool
     settings = new["adapterConfig"]
     if not any(settings.get(name) for name in _LENDING):
         return False
-    return old is None or any(old[key] != new[key] for key in ("adapterType", "adapterConfig"))
+    return old is None or _runs_another(new, old)
+
+
+def _runs_another(new: dict[str, Any], old: dict[str, Any]) -> bool:
+    return any(old[key] != new[key] for key in ("adapterType", "adapterConfig"))
 
 
 #: Sandbox setting that gives a program the whole machine.
@@ -89,11 +93,9 @@ FULL = "full"
 
 def is_for_people(new: dict[str, Any], old: dict[str, Any] | None = None) -> bool:
     """Return whether only people may decide about a configuration: it decides about a secret, or
-    gives a program the whole machine."""
+    gives a program the whole machine, or says what such a program is."""
     full = new["adapterConfig"].get("sandbox") == FULL
-    return lends_secret(new, old) or (
-        full and (old is None or old["adapterConfig"].get("sandbox") != FULL)
-    )
+    return lends_secret(new, old) or (full and (old is None or _runs_another(new, old)))
 
 
 def changed(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

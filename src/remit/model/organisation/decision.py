@@ -21,7 +21,8 @@ REFUSALS = frozenset(
         "not_yours",
         *("observer", "outside_scope", "own_permissions", "own_request", "not_held"),
         *("paused_by_person", "stopped_by_person", "stopped_from_above", "outlives_source"),
-        *("altered", "outside_limits", "executed_by_forge", "own_change", "not_author"),
+        *("altered", "outside_limits", "executed_by_forge", "configures_programs"),
+        *("own_change", "not_author"),
     }
 )
 

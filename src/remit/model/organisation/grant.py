@@ -43,6 +43,9 @@ INSTANCE_CONFIGURE = "instance.configure"
 #: Rights without a single resource.
 ACTIONS = frozenset({AGENT_CREATE, APPROVAL_DECIDE, FULL_ACCESS, INSTANCE_CONFIGURE})
 
+#: Actions that only people give, because they reach beyond every company: the machine itself.
+RIGHTS_OVER_MACHINE = frozenset({FULL_ACCESS})
+
 #: `message:background` is about background jobs, not about an agent.
 IN_BACKGROUND = "background"
 
@@ -99,6 +102,11 @@ def parse_resource(text: object) -> Resource:
     if not _PLAIN.fullmatch(tail):
         raise BadInput(f"{tail[:60]!r} is not a name.", f"Write it like {kind.value}:main.")
     return Resource(kind, tail)
+
+
+def is_over_machine(resource: object) -> bool:
+    """Return whether a text from outside names a right over the machine."""
+    return isinstance(resource, str) and resource.strip() in RIGHTS_OVER_MACHINE
 
 
 def parse_level(text: object, kind: ResourceKind) -> Level:

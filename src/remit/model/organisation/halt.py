@@ -1,4 +1,7 @@
-"""Halts of a company, or of an agent with everybody below it."""
+"""Halts of a company, or of an agent with everybody below it.
+
+A company that was imported is halted from the start, until a person accepts it.
+"""
 
 from dataclasses import dataclass
 
@@ -20,6 +23,14 @@ class Halt:
     made_by_agent_id: AgentId | None
     note: str
     created_at: Micros
+    #: Of a company that came from outside and that nobody has accepted: a JSON list of what of it
+    #: was left out. None: somebody stopped it.
+    left_out: str | None = None
+
+    @property
+    def awaits_acceptance(self) -> bool:
+        """Whether only the acceptance of the company ends it."""
+        return self.left_out is not None
 
     @property
     def level(self) -> str:

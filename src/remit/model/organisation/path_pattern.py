@@ -17,24 +17,6 @@ LONGEST_PATTERN = 200
 _ANYTHING_BELOW = "**"
 _NOT_IN_PATTERN = re.compile(r"[\x00-\x1f\x7f\\]|//|^/|/$|^$")
 
-#: Files that a forge, or a program beside it, executes by itself. In lower case, because some file
-#: systems ignore case.
-EXECUTED_BY_FORGES = (
-    *(".github/**", ".gitlab/**", ".gitea/**", ".forgejo/**", ".circleci/**", ".woodpecker/**"),
-    *(".buildkite/**", ".githooks/**", ".husky/**", ".gitlab-ci.yml"),
-    *(".woodpecker.yml", ".woodpecker.yaml", ".travis.yml", ".drone.yml", ".cirrus.yml"),
-    *("azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile", ".gitmodules"),
-    *(".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml", ".lefthook/**"),
-    *("appveyor.yml", ".appveyor.yml", ".semaphore/**", ".teamcity/**", ".tekton/**"),
-    *(".build.yml", ".builds/**", "bitrise.yml", ".mergify.yml", ".mergify/**"),
-    *("azure-pipelines.yaml", "cloudbuild.yaml", "buildspec.yml", ".cirrus.star", ".drone.star"),
-    *(".drone.jsonnet", ".devcontainer/**", ".gitpod.yml"),
-    # Address of the contents of large files.
-    ".lfsconfig",
-    # The required reviewers of files.
-    *("codeowners", "docs/codeowners"),
-)
-
 
 def patterns(texts: Iterable[object], noun: str) -> tuple[str, ...]:
     """Validate a list of patterns."""
@@ -96,20 +78,6 @@ def _fits(text: str, segment: str) -> bool:
             return False
         at += len(part)
     return True
-
-
-def is_executed(path: str) -> bool:
-    """Return whether a forge would execute the file at a path, or files below it through a link."""
-    small = path.casefold()
-    return any(
-        matches(small, pattern) or small == pattern.removesuffix(f"/{_ANYTHING_BELOW}")
-        for pattern in EXECUTED_BY_FORGES
-    )
-
-
-def names_executed(pattern: str) -> bool:
-    """Return whether a pattern itself names files that a forge executes, by a literal beginning."""
-    return any(within(pattern.casefold(), executed) for executed in EXECUTED_BY_FORGES)
 
 
 def within(inner: str, outer: str) -> bool:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Self
 
 from remit.clock import Micros
-from remit.ids import AgentId, CompanyId, RunId, TokenId, TokenKind, UserId
+from remit.ids import AgentId, CompanyId, EventId, RunId, TokenId, TokenKind, UserId
 from remit.model.organisation.agent import Agent, AgentStatus
 
 ActorKind = StrEnum("ActorKind", "USER AGENT SYSTEM")
@@ -25,6 +25,8 @@ class Token:
     run_id: RunId | None = None
     #: Token of the person who made it, or their session if the token is unknown.
     made_with: TokenId | None = None
+    #: The event that holds its digest, holder and expiry; `event verify` compares them.
+    event_id: EventId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ class Connector:
             private=self.private,
             server=self.servers.get(kind),
             commands=[(name, command.help) for name, command in COMMANDS.items()],
+            proof=str(claimed.get("proof", "")),
+            proof_digest=str(claimed.get("proof_digest", "")),
         )
 
     async def probe(self, claimed: ConnectionShape) -> Check:

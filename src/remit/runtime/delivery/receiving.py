@@ -19,7 +19,9 @@ from remit.model.work.attachment import LARGEST_INCOMING, MOST_INCOMING, refusal
 from remit.runtime.claims import Deliveries, Polling
 from remit.runtime.deadlines import uninterrupted
 from remit.runtime.delivery.connecting import Connector
+from remit.runtime.tries import Pace, Tries
 from remit.services.chat import handling, intake, receivers, shapes
+from remit.services.chat.accounts import code_in
 from remit.services.chat.shapes import ReceivingShape
 from remit.services.command import Gate
 from remit.services.connections.shapes import ConnectionShape
@@ -142,6 +144,11 @@ FETCH_SECONDS = 45.0
 PATIENCE = {"inbox_full": 5.0, limits.REACHED: 60.0}
 
 
+#: The codes that one conversation, and all together, may try; a code is good for fifteen minutes.
+CODES_OF_ONE = Pace(free=5, first=1.0, longest=30.0)
+CODES_OF_ALL = Pace(free=100, first=0.1, longest=5.0)
+
+
 class IntakeLoop(Deliveries):
     """Handles incoming messages: those of one lane in order, different lanes at the same time."""
 
@@ -156,11 +163,17 @@ class IntakeLoop(Deliveries):
         super().__init__(gate, **more)
         self._connector = connector
         self._ids = ids
+        #: Wrong codes, by conversation and by binding.
+        self.codes = Tries(CODES_OF_ONE, CODES_OF_ALL)
 
     async def _attempt(self, claimed: shapes.ClaimedIntakeShape) -> None:
         """Handle a message and end its row, in one transaction."""
         account = claimed["account"]
         about: dict[str, Any] = {"intake_id": claimed["id"], "epoch": claimed["epoch"]}
+        source = self._source_of_code(claimed)
+        if source and (wait := self.codes.wait(source, claimed["binding"])):
+            # The lane of the conversation waits with it, so codes are tried in their order.
+            raise Undelivered("too many wrong codes", retry_after=wait)
         try:
             files = await self._files(claimed)
             if account is None:
@@ -176,10 +189,18 @@ class IntakeLoop(Deliveries):
                 raise
             await self._refuse(about, error)
         except RemitError as error:
+            if source:
+                self.codes.wrong(source, claimed["binding"])
             await self._refuse(about, error)
 
+    @staticmethod
+    def _source_of_code(claimed: shapes.ClaimedIntakeShape) -> str:
+        """Return the conversation of a message by a stranger that is a code; else nothing."""
+        is_code = claimed["account"] is None and code_in(claimed["document"]["text"]) is not None
+        return f"{claimed['binding']} {claimed['document']['conversation']}" if is_code else ""
+
     async def _refuse(self, about: dict[str, Any], error: RemitError) -> None:
-        sentence = f"{error.sentence} {error.next_step}".strip()
+        sentence = f"{error.sentence} {error.step}".strip()
         await self._do(handling.refused, **about, sentence=sentence)
 
     async def _files(self, claimed: shapes.ClaimedIntakeShape) -> list[Taken]:

@@ -17,6 +17,7 @@ one fetch. An agent gets a repository of its own:
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import os
 import time
@@ -34,12 +35,12 @@ from remit.model.connections import check
 from remit.model.connections.change import Change
 from remit.model.connections.commit_identity import CommitIdentity
 from remit.model.connections.repo import Repo, is_https, is_local, site
-from remit.runtime.repos import git
+from remit.runtime.repos import git, lendable
 from remit.runtime.repos.clones import Contents, Found, copy, resolve, survey
 from remit.runtime.repos.forges import Forges
 from remit.runtime.repos.mirrors import Mark, Mirror, discard, words
 from remit.runtime.repos.signing import Signer
-from remit.runtime.runs import held_commands
+from remit.runtime.runs import folder_instructions, held_commands
 from remit.runtime.runs.workspace import destroy_workspace, move_inside
 from remit.runtime.sandbox.mounts import View
 from remit.runtime.secrets.values import SecretOf
@@ -60,7 +61,18 @@ _MOST_FETCHES = 4
 _MOST_CLONES = 4
 _NEWS_SECONDS = 60.0
 _REMOTE_BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
-_IN_SANDBOX = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "LC_ALL": "C"}
+_IN_SANDBOX = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ALLOW_PROTOCOL": "file",
+    "GIT_NO_LAZY_FETCH": "1",
+    "LC_ALL": "C",
+}
+#: Settings of a copy that name a program are without effect when Remit runs git in it.
+_WITHOUT_PROGRAMS = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0"),
+    *("-c", "maintenance.auto=false", "-c", "core.alternateRefsCommand=true"),
+)
 
 
 #: Prefix of the temporary file with a private key for ssh.
@@ -116,6 +128,9 @@ class Repos:
         }
         if checks := check.read(repo.checks):
             answer["checks"] = {repo_check.name: repo_check.command for repo_check in checks}
+        if repo.instructions:
+            told = await threads.FILES.run(_instructions, Path(workspace), where)
+            answer |= {"instructions": told} if told else {}
         if problem is not None:
             old = max(self._clock.now() - mark.fetched_at, 0) // SECOND
             answer["note"] = f"This is from {old} seconds ago; the remote fails now: {problem}."
@@ -131,12 +146,14 @@ class Repos:
                 await self._placed(mirror, None, str(work.parent), work.name, who=who)
                 return problem or ""
         # The agent controls the contents, git's settings among them: so git runs in a sandbox.
-        quiet = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
-        fetch = ("fetch", "--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--force")
+        fetch = (
+            *("fetch", "--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--force"),
+            "--upload-pack=git-upload-pack",  # the copy may have settings for an address, too
+        )
         async with mirror.in_use():
             try:
                 ended = await held_commands.run(
-                    ["git", *quiet, *fetch, mirror.path.as_uri(), _REMOTE_BRANCHES],
+                    ["git", *_WITHOUT_PROGRAMS, *fetch, mirror.path.as_uri(), _REMOTE_BRANCHES],
                     folder=work,
                     home=work,
                     env=_IN_SANDBOX,
@@ -215,6 +232,21 @@ class Repos:
             "branches": len(refs.splitlines()),
             "head": head,
         }
+
+    async def lendable(
+        self, caller: Caller, *, company: str | None, name: str, ref: str | None, folder: str
+    ) -> Answer:
+        """Return the files in a repository that can be lent to an agent."""
+        repo = await self._gate(caller, repos.look_into, company=company, name=name, ref=ref)
+        mirror = self._mirror(repo)
+        await self._refreshed(mirror)
+        async with mirror.in_use():
+            contents = await lendable.read(mirror, ref or repo.ref, folder)
+        files = [
+            {"path": path, "content": base64.b64encode(raw).decode()}
+            for path, raw in contents.files.items()
+        ]
+        return {"commit": contents.commit, "files": files, "left_out": contents.left_out}
 
     async def try_out(self, caller: Caller, *, company: str | None, **spec: Any) -> Answer:
         """Check that the remote and the forge of a repository answer, before it is added."""
@@ -461,3 +493,8 @@ def _is_running(pid: str) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _instructions(workspace: Path, clone: Path) -> str:
+    # From the workspace on, because its agent may put a link in place of a folder in it.
+    return folder_instructions.read(workspace, top=str(clone.relative_to(workspace)))

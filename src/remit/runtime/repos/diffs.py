@@ -2,7 +2,7 @@
 
 from remit.errors import RemitError
 from remit.model.connections.change import Change
-from remit.model.connections.diff import Diff, files_of, read
+from remit.model.connections.diff import Diff, files_of, order, read
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.mirrors import Mirror
 from remit.services.changes import reviews
@@ -17,6 +17,8 @@ SECONDS = 30.0
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _PLAINLY = ("-c", f"attr.tree={_EMPTY_TREE}", "-c", "diff.renameLimit=400")
 _DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", "--full-index")
+#: The order of files is read from standard input.
+_ORDERED = ("-O/dev/stdin",)
 
 
 class _Enough(Exception):
@@ -26,15 +28,20 @@ class _Enough(Exception):
 async def between(mirror: Mirror, base: str, head: str) -> Diff:
     """Return the difference between two commits of the mirror."""
     names = ("--raw", "--numstat", "-z", "--no-abbrev")
-    listed, more = await _some(mirror, MOST_LISTED, *names, base, head)
-    lines = ("--unified=3", "--src-prefix=a/", "--dst-prefix=b/")
-    patch, cut = await _some(mirror, MOST_PATCH, *lines, base, head)
+    listed, _ = await _some(mirror, MOST_LISTED, *names, base, head)
+    # Instructions and configuration come first, so that no number of other files hides them.
+    first = order(listed)
+    listed, more = await _some(mirror, MOST_LISTED, *_ORDERED, *names, base, head, stdin=first)
+    lines = (*_ORDERED, "--unified=3", "--src-prefix=a/", "--dst-prefix=b/")
+    patch, cut = await _some(mirror, MOST_PATCH, *lines, base, head, stdin=first)
     if more:  # the last entry is incomplete
         listed = listed[: listed.rfind(b"\0:") + 1]
     return read(base, head, files_of(listed), patch, cut=cut or more)
 
 
-async def _some(mirror: Mirror, most: int, *arguments: str) -> tuple[bytes, bool]:
+async def _some(
+    mirror: Mirror, most: int, *arguments: str, stdin: bytes = b""
+) -> tuple[bytes, bool]:
     printed = bytearray()
 
     def take(piece: bytes) -> None:
@@ -43,7 +50,9 @@ async def _some(mirror: Mirror, most: int, *arguments: str) -> tuple[bytes, bool
             raise _Enough
 
     try:
-        await mirror.look(*_PLAINLY, *_DIFF, *arguments, "--", take=take, seconds=SECONDS)
+        await mirror.look(
+            *_PLAINLY, *_DIFF, *arguments, "--", stdin=stdin, take=take, seconds=SECONDS
+        )
     except _Enough:
         return bytes(printed[:most]), True
     return bytes(printed), False

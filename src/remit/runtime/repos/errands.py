@@ -74,6 +74,8 @@ class Publisher(Errands):
         repo, change = claimed["repo"], claimed["change"]
         if repo.removed_at is not None:
             raise Undelivered("the repository was removed", for_good=True)
+        if change.awaits_look(repo.push):
+            return  # the look queues another errand
         await self._publish(claimed, repo, change)
         if repo.forge is not None:
             forge, _ = await self._repos.forges.opened(repo)
@@ -85,16 +87,17 @@ class Publisher(Errands):
         self, claimed: shapes.ClaimedErrandShape, repo: Repo, change: Change
     ) -> None:
         head, branch = change.head_commit, change.remote_branch
+        place = repo.pushed_to
         async with (
             self._repos.holding(repo, change, claimed["bundle"]) as mirror,
-            self._repos.opened(repo) as credentials,
+            self._repos.opened(place) as credentials,
         ):
-            there = await mirror.remote_commit(credentials, branch)
+            there = await mirror.remote_commit(credentials, branch, place.url)
             if there != head:
                 pushed = json.loads(claimed["details"]).get("pushed", [])
                 if there is not None and there not in (change.published_commit, *pushed):
                     sentence = f"somebody else moved {branch} at the remote"
                     raise Undelivered(sentence, for_good=True)
                 await self._record(errands.pushing, claimed, head=head)
-                await mirror.move_branch(credentials, head, branch, there or "")
+                await mirror.move_branch(credentials, head, branch, there or "", place.url)
         await self._record(errands.published, claimed, head=head)

@@ -96,9 +96,11 @@ class Mirror:
         match = _HEAD.match(await self._listed(credentials, "HEAD", "--symref"))
         return match[1].decode(errors="replace") if match else None
 
-    async def _listed(self, credentials: git.Credentials, ref: str, *options: str) -> bytes:
+    async def _listed(
+        self, credentials: git.Credentials, ref: str, *options: str, url: str | None = None
+    ) -> bytes:
         """Return git's listing of a reference at the remote, which begins with its commit."""
-        arguments = ("--quiet", *options, "--end-of-options", self.repo.url, ref)
+        arguments = ("--quiet", *options, "--end-of-options", url or self.repo.url, ref)
         return await self.look("ls-remote", *arguments, at=self._folder, credentials=credentials)
 
     async def _answers(self, credentials: git.Credentials) -> bool:
@@ -198,21 +200,28 @@ class Mirror:
             finally:
                 aside.unlink(missing_ok=True)
 
-    async def remote_commit(self, credentials: git.Credentials, branch: str) -> str | None:
-        """Return the present commit of a branch at the remote."""
-        listing = await self._listed(credentials, f"refs/heads/{branch}")
+    async def remote_commit(
+        self, credentials: git.Credentials, branch: str, url: str | None = None
+    ) -> str | None:
+        """Return the present commit of a branch at the remote, or at another one."""
+        listing = await self._listed(credentials, f"refs/heads/{branch}", url=url)
         return listing.decode(errors="replace").partition("\t")[0].strip() or None
 
     async def move_branch(
-        self, credentials: git.Credentials, commit: str, branch: str, expected: str
+        self,
+        credentials: git.Credentials,
+        commit: str,
+        branch: str,
+        expected: str,
+        url: str | None = None,
     ) -> None:
-        """Move a branch of the remote to a commit, if it is at the `expected` commit, which is
-        empty for a new branch."""
+        """Move a branch of the remote, or of another one, to a commit, if it is at the `expected`
+        commit, which is empty for a new branch."""
         whole = f"refs/heads/{branch}"
         options = ("--quiet", "--porcelain", "--no-verify", "--no-recurse-submodules")
         await self.look(
             *("push", *options, f"--force-with-lease={whole}:{expected}"),
-            *("--end-of-options", self.repo.url, f"{commit}:{whole}"),
+            *("--end-of-options", url or self.repo.url, f"{commit}:{whole}"),
             credentials=credentials,
             seconds=FETCH_SECONDS,
         )

@@ -3,7 +3,8 @@
     REMIT_HOME/projects/<agent>/<folder>     a lasting clone that an agent works in
 
 Folders that the board named are checked again before each run, because a path may have come to mean
-something else. No symlinks are shown, no folders of Remit, and no folders that hold keys.
+something else. No symlinks are shown, no folders of Remit, and no folders that hold keys; single
+files with keys in a folder to work in are hidden.
 """
 
 from __future__ import annotations
@@ -16,13 +17,21 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 from remit import threads
 from remit.errors import BadInput, Conflict, RemitError
-from remit.model.connections.folder import LONGEST_PATH, Folder, folder_path, refuse_keys
+from remit.model.connections.folder import (
+    LONGEST_PATH,
+    Folder,
+    FolderKind,
+    folder_path,
+    refuse_keys,
+)
 from remit.model.messaging.turn import quoted
+from remit.model.organisation.decision import deny
 from remit.runtime.repos.cache import Repos
+from remit.runtime.runs import folder_instructions, key_files
 from remit.runtime.runs.lifecycle import size_of
 from remit.runtime.runs.workspace import destroy_workspace, open_inside
 from remit.runtime.sandbox.mounts import View
@@ -58,6 +67,8 @@ _CREDENTIALS = frozenset(
     }
 )
 _LARGEST_READ = 256 * 1024
+#: Hidden files that an agent is told of by name.
+_MOST_NAMED = 20
 NETWORK = "as far as this machine reaches"
 
 
@@ -68,15 +79,26 @@ class Conditions:
     work: Path | None = None
     #: The folder's title, for the agent.
     title: str = ""
+    #: Files and folders with keys in the folder, which the run does not see.
+    covered: Sequence[Path] = ()
     read: Mapping[Path, Sequence[Path]] = field(default_factory=dict)
     #: Folders before those of the system in PATH.
     search: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    #: Whether the run is told the instructions in its folder.
+    instructed: bool = False
+
+    def instructions(self) -> str:
+        """Return the instructions of the folder to work in, for the head of a turn."""
+        if self.work is None or not self.instructed:
+            return ""
+        return folder_instructions.read(self.work, hidden=self.covered)
 
     @property
     def view(self) -> View:
-        return View(written=() if self.work is None else (self.work,), read=self.read)
+        written = () if self.work is None else (self.work,)
+        return View(written=written, read=self.read, covered=self.covered)
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return a program's environment with the board's variables and search path added."""
@@ -88,6 +110,8 @@ class Conditions:
         lines = []
         if self.work is not None:
             lines.append(f"your-folder: {_path(self.work)} ({self.title}; kept between runs)")
+            if self.covered:
+                lines.append(f"hidden-there: {self._covered()} (keys; empty to you)")
             if tests := tests_in(self.work):
                 lines.append(f"tests-there: {', '.join(tests)}")
         if self.read:
@@ -96,6 +120,12 @@ class Conditions:
         lines.append(f"network: {NETWORK}")
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines) + "\n"
+
+    def _covered(self) -> str:
+        assert self.work is not None
+        names = [quoted(str(path.relative_to(self.work)), LONGEST_PATH) for path in self.covered]
+        more = [f"and {len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+        return ", ".join([*names[:_MOST_NAMED], *more])
 
 
 def _path(path: Path) -> str:
@@ -138,17 +168,17 @@ async def prepare(app_home: Path, repos: Repos, shown: Shown) -> Conditions:
     search: list[str] = []
     variables: dict[str, str] = {}
     for tools in shown.tools:
-        place = await threads.FILES.run(looked_at, tools.path, app_home)
+        place = await threads.FILES.run(looked_at, tools.path, app_home, tools.kind)
         read[place] = await threads.FILES.run(_covered, place)
         search += tools.search
         variables |= json.loads(tools.variables)
     folder, repo = shown.work, shown.repo
     notes = [shown.note] if shown.note else []
     if folder is None:
-        return Conditions(None, "", read, search, variables, notes)
+        return Conditions(None, "", (), read, search, variables, notes)
     if repo is None:
         work, title = (
-            await threads.FILES.run(looked_at, folder.path, app_home),
+            await threads.FILES.run(looked_at, folder.path, app_home, folder.kind),
             "a folder of the board",
         )
     else:
@@ -162,7 +192,9 @@ async def prepare(app_home: Path, repos: Repos, shown: Shown) -> Conditions:
             "Let its contents be removed, or remove the binding and bind it with more megabytes.",
             code="folder_full",
         )
-    return Conditions(work, title, read, search, variables, notes)
+    covered = await threads.FILES.run(key_files.found, work) if folder.hides else []
+    instructed = folder.instructions and (repo is None or repo.instructions)
+    return Conditions(work, title, covered, read, search, variables, notes, instructed)
 
 
 def place_of(app_home: Path, folder: Folder) -> Path:
@@ -172,19 +204,25 @@ def place_of(app_home: Path, folder: Folder) -> Path:
     return app_home / "projects" / str(folder.agent_id) / folder.id
 
 
-def open_in_run(places: Sequence[Path | str], path: str) -> Any:
-    """Open a file that a run names, relative to its lasting folder or else to its workspace."""
-    *first, last = places
-    for place in first:
-        try:
-            return open_inside(place, path)
-        except RemitError as error:
-            if error.reason not in ("not_found", "outside_workspace"):
-                raise
-    return open_inside(last, path)
+def open_in_run(app_home: Path, workspace: str, lasting: Folder | None, path: str) -> BinaryIO:
+    """Open a file that a run names, relative to its lasting folder or else to its workspace; not
+    one whose keys are hidden from it."""
+    if lasting is None:
+        return open_inside(workspace, path)
+    place = place_of(app_home, lasting)
+    if lasting.hides and key_files.hides(place, Path(os.path.normpath(place / path))):
+        deny("holds_keys", f"{path[:200]!r} is hidden: its name says that it holds keys.").enforce(
+            "Give what is no key in a file of another name."
+        )
+    try:
+        return open_inside(place, path)
+    except RemitError as error:
+        if error.reason not in ("not_found", "outside_workspace"):
+            raise
+        return open_inside(workspace, path)
 
 
-def looked_at(named: str | None, app_home: Path) -> Path:
+def looked_at(named: str | None, app_home: Path, kind: FolderKind) -> Path:
     """Return a folder of the board after checking it: it exists, is reached without links, holds
     no keys and nothing of Remit, and only trusted users can replace it."""
     path = Path(folder_path(named))
@@ -202,7 +240,7 @@ def looked_at(named: str | None, app_home: Path) -> Path:
         raise BadInput(
             f"{path} leads to {real}.", "Name the folder itself, without links.", code="folder_link"
         )
-    refuse_keys(str(path), names)
+    refuse_keys(str(path), names, kind)
     ours, mine = app_home.resolve(), Path.home().resolve()
     if any(home == path or path in home.parents for home in (ours, mine)) or ours in path.parents:
         raise BadInput(

@@ -17,10 +17,12 @@ from remit.model.organisation.decision import deny
 from remit.runtime.deadlines import within
 from remit.runtime.runs import homes
 from remit.runtime.runs.conditions import Conditions
+from remit.runtime.runs.conversations import Kept
 from remit.runtime.runs.journal import Journal
 from remit.runtime.runs.liveness import Signs
 from remit.runtime.runs.processes import ChildProcess, end_leftovers
 from remit.runtime.sandbox import cgroups, sandbox_policy
+from remit.runtime.sandbox.mounts import View
 from remit.runtime.sandbox.places import Place
 from remit.services.command import Gate
 from remit.services.execution import account_faults, runs
@@ -67,6 +69,15 @@ class Context(RunContext):
     signs: Signs = field(default_factory=Signs)
     #: The processes from which its token is accepted; a job has no token.
     place: Place = field(default_factory=lambda: Place(""))
+    #: The conversations that its program keeps, watched until the end.
+    kept: Kept | None = None
+    #: Why the conversation is not resumed, by what was found at the end.
+    altered: str | None = None
+
+    @property
+    def starts_in(self) -> Path:
+        own = getattr(self.config, "cwd", None) is not None
+        return super().starts_in if own else self.conditions.work or self.workspace
 
     async def start(
         self,
@@ -77,6 +88,7 @@ class Context(RunContext):
         stdin: bytes = b"",
         full_access: bool = False,
         lent: Mapping[Path, Path] | None = None,
+        sealed: Sequence[Path] = (),
         unlogged: str | None = None,
     ) -> Child:
         folder = self.conditions.work or self.workspace
@@ -98,7 +110,7 @@ class Context(RunContext):
                 cwd=folder,
                 hidden=self.hidden,
                 lent=lent,
-                view=self.conditions.view,
+                view=self._view(sealed),
             )
             env = sandbox_policy.outer(env)
         child: ChildProcess | None = None
@@ -118,6 +130,11 @@ class Context(RunContext):
         finally:
             self.place.begun(None if child is None else child.pid)
         return child
+
+    def _view(self, sealed: Sequence[Path]) -> View:
+        view = self.conditions.view
+        covered = [*view.covered, *(sealed if sandbox_policy.can_cover() else ())]
+        return replace(view, read={**view.read, **dict.fromkeys(self.skills, ())}, covered=covered)
 
     async def forget(self, name: str, keep: Sequence[str] = ()) -> None:
         await threads.FILES.run(homes.forget, self.home, name, keep)
@@ -250,7 +267,15 @@ class Context(RunContext):
         except RemitError as error:
             log.warning("what run %s took is not known in full: %s", self.run_id, error)
         await self._end_group()
+        if self.kept is not None:
+            self.altered = "it could not be looked at in time"
+            await self._put_away(self._look_at_conversation(self.kept), "the conversation")
         await self._put_away(self.journal.close(), "the log")
+
+    async def _look_at_conversation(self, kept: Kept) -> None:
+        self.altered = await kept.end(self.turn)
+        if self.altered is not None:
+            self.log(f"The conversation is not resumed: {self.altered}. The next run begins anew.")
 
     async def _end_children(self) -> None:
         ending = (child.end() for child in self.children)

@@ -23,8 +23,9 @@ from remit.model.execution.fault import Fault
 from remit.model.execution.limit import RUNAWAY
 from remit.runtime.deadlines import leave_behind, uninterrupted
 from remit.runtime.repos.cache import Repos
-from remit.runtime.runs import conditions, homes, prompt
+from remit.runtime.runs import conditions, homes, prompt, skill_folders
 from remit.runtime.runs.context import Context
+from remit.runtime.runs.conversations import Kept
 from remit.runtime.runs.journal import Journal
 from remit.runtime.runs.lifecycle import RetainedWorkspaces
 from remit.runtime.runs.liveness import Signs, Streaks
@@ -116,7 +117,30 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
         as_system(), run_start.briefing, run=claimed.run_id, token=claimed.token
     )
     adapter = registry.get(briefing.agent["adapter_type"])
+    kept = _kept(app, claimed, briefing, adapter)
+    why = None
+    if kept is not None and briefing.session is not None:
+        why = await threads.FILES.run(kept.problem)
+    if why is not None:
+        await app.gate(
+            as_system(),
+            run_queue.keep_session,
+            run=claimed.run_id,
+            adapter_type=claimed.adapter_type,
+            session_id=None,
+            begun_at=briefing.now,
+            context_tokens=0,
+            altered=why,
+        )
+        briefing = await app.gate(
+            as_system(), run_start.briefing, run=claimed.run_id, token=claimed.token
+        )
     context = await _prepare(app, url, claimed, briefing, adapter)
+    if why is not None:
+        context.log(f"The conversation is not resumed: {why}. A new one is begun.")
+    if kept is not None:
+        await kept.watch(resumed=briefing.session is not None)
+        context.kept = kept
     app.places.open(claimed.token, context.place)
     try:
         result = context.advised(context.judged(await call(adapter, context)))
@@ -128,6 +152,18 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     return context.without_secrets(result)
 
 
+def _kept(
+    app: Instance, claimed: Claimed, briefing: run_start.Briefing, adapter: Adapter
+) -> Kept | None:
+    """The conversations of the agent, if its program keeps any and not for the whole machine."""
+    config = registry.read(briefing.agent["adapter_type"], briefing.agent["adapter_config"])
+    lasting = getattr(config, "session_policy", None) is not None
+    if adapter.conversation is None or not lasting or getattr(config, "sandbox", "") == "full":
+        return None
+    home = homes.set_up(app.settings.home, claimed.agent_id)
+    return Kept(app.settings.home, claimed.agent_id, home, adapter.conversation)
+
+
 async def _prepare(
     app: Instance, url: str, claimed: Claimed, briefing: run_start.Briefing, adapter: Adapter
 ) -> Context:
@@ -135,6 +171,7 @@ async def _prepare(
     config = registry.read(agent["adapter_type"], agent["adapter_config"])
     taken, session = briefing.turn, briefing.session
     home = homes.set_up(app.settings.home, claimed.agent_id)
+    await threads.FILES.run(homes.forget_start_files, home)
     (claimed.workspace / ".tmp").mkdir(mode=0o700, exist_ok=True)
     run_conditions = await conditions.prepare(app.settings.home, app.repos, briefing.folders)
     lent = adapter.lending(config, os.environ)
@@ -149,6 +186,7 @@ async def _prepare(
         token=claimed.token,
         workspace=claimed.workspace,
         home=home,
+        skills=await _skills(app, adapter, briefing),
         instructions=prompt.instructions(
             agent=agent,
             boss=briefing.boss,
@@ -161,6 +199,7 @@ async def _prepare(
             situation=briefing.situation + await threads.FILES.run(run_conditions.told),
             mail=bool(taken.ids),
             memory=await remembered(app.library, briefing.memory),
+            folder=await threads.FILES.run(run_conditions.instructions),
         ),
         session=session.session_id if session else None,
         credentials=lent.keys,
@@ -185,6 +224,15 @@ async def _prepare(
         signs=app.signs,
         place=Place(claimed.run_id, anywhere=adapter.remote),
     )
+
+
+async def _skills(app: Instance, adapter: Adapter, briefing: run_start.Briefing) -> list[Path]:
+    """Return the folders with Remit's skills and with what the agent is lent."""
+    if not adapter.reads_skills:
+        return []
+    home, agent = app.settings.home, briefing.agent["id"]
+    own = await threads.FILES.run(skill_folders.of_remit, home)
+    return [own, *await threads.FILES.run(skill_folders.lent_to, home, agent, briefing.lent)]
 
 
 async def _own_secret(app: Instance, claimed: Claimed, config: Any) -> str | None:
@@ -292,6 +340,7 @@ async def _keep_session(
             session_id=kept,
             begun_at=before.begun_at if before else briefing.now,
             context_tokens=result.context_tokens or (before.context_tokens if before else 0),
+            altered=context.altered,
         )
     except RemitError as error:
         log.warning("the session of run %s is not kept: %s", context.run_id, error)

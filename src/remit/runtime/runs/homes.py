@@ -1,8 +1,9 @@
 """Homes of agents on this machine: a folder for each agent, by its id.
 
 An agent's programs store their conversations and other files there. The agent's memory is in the
-knowledge base, and no file of the home goes into a prompt: files that a program would read as
-instructions are removed before each run (`forget`). `SOUL.md` is for describing the agent to
+knowledge base. Files that an earlier run left and that a program would obey or read as instructions
+are removed before each run: those of the program by `forget`, those of shells and git, which
+programs start by themselves, by `forget_start_files`. `SOUL.md` is for describing the agent to
 people.
 """
 
@@ -17,6 +18,14 @@ from remit.ids import random_name
 from remit.runtime.runs.workspace import destroy_workspace
 
 SOUL = "SOUL.md"
+#: Start-up files of shells, and the settings of git.
+_START_FILES = (
+    *(".profile", ".bash_profile", ".bash_login", ".bashrc", ".bash_aliases", ".bash_logout"),
+    *(".zshenv", ".zprofile", ".zshrc", ".zlogin", ".zlogout", ".kshrc", ".mkshrc"),
+    *(".cshrc", ".tcshrc", ".login", ".logout", ".gitconfig"),
+)
+_CONFIG = ".config"
+_START_FOLDERS = ("fish", "git")
 
 
 def folder(root: Path, agent: str) -> Path:
@@ -32,6 +41,34 @@ def set_up(root: Path, agent: str) -> Path:
     with contextlib.suppress(FileExistsError):
         os.close(os.open(home / SOUL, flags, 0o600))
     return home
+
+
+def forget_start_files(home: Path) -> None:
+    """Remove start-up files of shells and settings of git from a home, whatever they are."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    with contextlib.ExitStack() as opened:
+        top = os.open(home, flags)
+        opened.callback(os.close, top)
+        for name in _START_FILES:
+            _take_away(home, top, name, top)
+        try:
+            config = os.open(_CONFIG, flags, dir_fd=top)
+        except FileNotFoundError:
+            return
+        except OSError:  # a link or a file, which is no place for settings of ours
+            _take_away(home, top, _CONFIG, top)
+            return
+        opened.callback(os.close, config)
+        for name in _START_FOLDERS:
+            _take_away(home, top, name, config)
+
+
+def _take_away(home: Path, top: int, name: str, folder: int) -> None:
+    """Remove an entry of a folder that is untrusted, and therefore named by its descriptor."""
+    aside = f".{random_name()}"
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=top)
+        destroy_workspace(home / aside)
 
 
 def forget(home: Path, name: str, keep: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from remit.ids import Ids, RunId
 from remit.model.execution.run import Run
 from remit.model.text import plural
 from remit.runtime.runs.processes import end_leftovers, runs_with_programs
+from remit.runtime.runs.skill_folders import LENT
 from remit.runtime.runs.workspace import create_workspace, destroy_workspace
 from remit.runtime.sandbox import cgroups
 from remit.services.command import Gate
@@ -60,6 +61,7 @@ class RetainedWorkspaces:
         self._clock = clock
         self._folder = settings.run_folder / "kept"
         self._homes = settings.home / "agents"
+        self._lent = settings.home / LENT
         self._time: Micros = settings.keep_failed_workspaces * HOUR
         self._most = most
         self._most_bytes = most_bytes
@@ -114,9 +116,10 @@ class RetainedWorkspaces:
                     room -= size
                     continue
             await self._remove(self._folder / run)
-        homes = await threads.FILES.run(_names, self._homes)
-        for agent in await self._gate(as_system(), runs.purged, agents=homes):
-            await self._remove(self._homes / agent)
+        for place in (self._homes, self._lent):
+            known = await threads.FILES.run(_names, place)
+            for agent in await self._gate(as_system(), runs.purged, agents=known):
+                await self._remove(place / agent)
 
     def _move(self, run: str, workspace: Path) -> bool:
         try:

@@ -53,9 +53,12 @@ def instructions(
     )
 
 
-def turn(text: str, *, situation: str, mail: bool, memory: Sequence[Written] = ()) -> str:
-    """Return the variable part of the prompt; a new conversation begins with the agent's notes."""
-    return f"{_remembered(memory)}# Situation\n\n{situation}{text}" + (
+def turn(
+    text: str, *, situation: str, mail: bool, memory: Sequence[Written] = (), folder: str = ""
+) -> str:
+    """Return the variable part of the prompt: the instructions of the folder that the agent works
+    in, its own notes in a new conversation, its situation, its mail."""
+    return f"{folder}{_remembered(memory)}# Situation\n\n{situation}{text}" + (
         "" if mail else f"\n{_NOTHING_IN_MAIL}"
     )
 

@@ -12,6 +12,7 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -61,6 +62,19 @@ def open_inside(workspace: Path | str, path: str) -> BinaryIO:
     except BaseException:
         os.close(fd)
         raise
+
+
+def names_inside(workspace: Path | str, folder: str, most: int) -> list[str]:
+    """Return the names in a folder of the workspace, sorted; none of a folder that is missing or
+    is reached through a link. No more than `most` are looked at."""
+    try:
+        with (
+            _walked(workspace, _components(os.fspath(workspace), folder)) as here,
+            os.scandir(here) as entries,
+        ):
+            return sorted(entry.name for entry in islice(entries, most))
+    except OSError:
+        return []
 
 
 def materialise(workspace: Path | str, name: str, stream: BinaryIO) -> Path:

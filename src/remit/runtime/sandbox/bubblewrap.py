@@ -22,6 +22,7 @@ from remit.runtime.sandbox.mounts import (
     remove_link,
 )
 
+_EMPTY = Path(__file__).with_name("empty")
 _NAMESPACES = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"),
     *("--hostname", "remit", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
@@ -58,6 +59,8 @@ class Bubblewrap:
                 command += [*cover, str(path)]
         for own in access.writable:
             command += ["--bind", str(own), str(own)]
+        for path in access.view.covered:
+            command += _cover(path)
         for file, place in access.lent.items():
             remove_link(access.home, place)
             command += ["--bind", str(file), str(place)]
@@ -127,6 +130,14 @@ def _system() -> list[str]:
         if os.path.exists(path):
             command += ["--ro-bind", path, path]
     return command
+
+
+def _cover(path: Path) -> list[str]:
+    """Return the mount of something empty; of a file, because programs fail where they find a
+    device."""
+    if path.is_dir():
+        return ["--tmpfs", str(path), "--remount-ro", str(path)]
+    return ["--ro-bind", str(_EMPTY), str(path)]
 
 
 def _shown(parts: Parts, hidden: Sequence[Path]) -> list[str]:

@@ -38,6 +38,8 @@ class View:
     written: Sequence[Path] = ()
     #: Readable folders, each with the files and folders in it that are hidden.
     read: Mapping[Path, Sequence[Path]] = field(default_factory=dict)
+    #: Files and folders in writable ones that are empty inside, and cannot be changed.
+    covered: Sequence[Path] = ()
     #: Whether it reaches any network.
     network: bool = True
 

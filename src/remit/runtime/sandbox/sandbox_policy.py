@@ -38,6 +38,8 @@ _STEERING = re.compile(
     re.DOTALL,
 )
 _ENV = "/usr/bin/env"
+#: Files named in a refusal.
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -164,11 +166,31 @@ def wrap(
     shown = parts_of(argv[0], env.get("PATH", os.defpath))
     argv = [*_steered(env), *argv]
     access = Given((workspace, home), cwd, hidden, lent or {}, view)
+    refuse_to_cover(view.covered)
     if isinstance(trial.sandbox, Landlock):
         return trial.sandbox.wrap(argv, shown, access, limits=_LIMITS)
     command = trial.sandbox.wrap(limits(argv), shown, access)
     # The launcher is bound to its parent only after Python has started.
     return tie_to_parent(command) if trial.sandbox.scoped else command
+
+
+def can_cover() -> bool:
+    """Return whether files in a writable folder can be hidden here. Landlock allows a folder with
+    everything in it: otherwise files that are made there could not be read."""
+    return not isinstance(look().sandbox, Landlock)
+
+
+def refuse_to_cover(paths: Sequence[Path]) -> None:
+    """Refuse a program from which files would have to be hidden, where that is not possible."""
+    if paths and not can_cover():
+        names = ", ".join(str(path) for path in paths[:_MOST_NAMED])
+        more = len(paths) - _MOST_NAMED
+        raise Unsupported(
+            f"Files with keys cannot be hidden on this machine: {names}"
+            f"{f' and {more} more' if more > 0 else ''}.",
+            "Install bubblewrap on the worker, or keep these files outside of the folder.",
+            code="keys_not_hidden",
+        )
 
 
 def outer(env: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import IO
 from remit.errors import BadInput, RemitError, TooLarge
 from remit.ids import FileId, UserId
 from remit.model.work.file import Version
-from remit.services.archive import checking, exporting, importing
+from remit.services.archive import checking, exporting, importing, outside
 from remit.services.archive.exporting import Outline
 from remit.services.archive.importing import Known
 from remit.services.archive.plan import Plan
@@ -106,6 +106,7 @@ class Archive:
         file.seek(0)
         plan = read(Folder(file), importer)
         checking.check(plan, self._gate.clock.now())
+        outside.leave_out(plan)
         return plan
 
     async def _is_wanted(self, caller: Caller, plan: Plan, name: object) -> bool:

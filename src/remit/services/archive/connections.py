@@ -52,7 +52,8 @@ def setup(ctx: Context) -> JsonObject:
         agent = lookup.agent_row(ctx, folder.agent_id or "")
         if folder.repo_id and agent and agent.status is not AgentStatus.TERMINATED:
             about = {"agent": agent.name, "repo": folders.view(ctx, folder)["repo"]}
-            document["folders"].append({**about, "megabytes": folder.most_megabytes})
+            about |= {"megabytes": folder.most_megabytes, "instructions": folder.instructions}
+            document["folders"].append(about)
     document["folders"].sort(key=lambda entry: entry["agent"])
     return document
 

@@ -10,7 +10,7 @@ from remit.errors import AlreadyExists, Conflict, NotFound
 from remit.ids import AgentId, FileId, UserId
 from remit.model.event import GENESIS
 from remit.model.messaging.question import QuestionStatus
-from remit.model.organisation.approval import ApprovalStatus
+from remit.model.organisation.approval import OPEN, ApprovalStatus
 from remit.model.organisation.company import company_name
 from remit.model.organisation.configuration import RevisionSource
 from remit.model.organisation.principal import ActorKind
@@ -19,11 +19,13 @@ from remit.model.text import name_key
 from remit.model.work.file import FileKind
 from remit.model.work.wait import WaitKind
 from remit.services import shapes, views
+from remit.services.acceptance import acceptance
 from remit.services.archive import checking, layout, mail
 from remit.services.archive.plan import Plan, Stored
 from remit.services.command import Context, command, query
 from remit.services.connections import bindings
 from remit.services.execution import waking
+from remit.services.governance import approval_engine
 from remit.services.hiring import configuration
 from remit.services.knowledge import files
 from remit.services.organisation import roots
@@ -75,7 +77,8 @@ def check_free(ctx: Context, *, new_plan: Plan, name: object = None) -> None:
 def create(
     ctx: Context, *, sha256: str, name: object = None, new_plan: Plan, new_contents: Contents
 ) -> shapes.ImportedCompanyShape:
-    """Create the company, with the caller as its board. The archive is identified by its hash."""
+    """Create the company, halted, with the caller as its board. The archive is identified by its
+    hash."""
     plan = new_plan
     importer = _require_importer(ctx)
     assert importer == plan.importer, "the plan was read for whoever asks now"
@@ -99,10 +102,18 @@ def create(
     _go_on(ctx, plan)
     counted = {name: len(getattr(plan, name)) for name in _COUNTED} | {"setup": plan.setup}
     details = {"name": company.name, "was": plan.company.name, "sha256": sha256, **counted}
+    details["left_out"] = plan.left_out
     ctx.record("company.import", f"company:{company.id}", details)
+    acceptance.hold(ctx, company.id, importer, plan.left_out)
     _record_origins(ctx, plan)
     roots.ensure(ctx)
-    answer = {**views.company(company), **counted, "removed": plan.removed}
+    answer = {
+        **views.company(company),
+        **counted,
+        "removed": plan.removed,
+        "left_out": plan.left_out,
+        "awaits_acceptance": True,
+    }
     return cast(shapes.ImportedCompanyShape, answer)
 
 
@@ -218,7 +229,7 @@ def _go_on(ctx: Context, plan: Plan) -> None:
         request = json.loads(message.request or "{}")
         if request and not request.keys() & {"grant", "refused"}:
             asking = plan.agents[AgentId(request["agent"])]
-            waits.begin_for_capability(ctx, message.id, asking)
+            waits.begin_for_capability(ctx, message, asking)
 
 
 def _record_origins(ctx: Context, plan: Plan) -> None:
@@ -229,3 +240,8 @@ def _record_origins(ctx: Context, plan: Plan) -> None:
     for grant in plan.grants.values():
         if not grant.by_authorship:
             ctx.record("grant.import", f"grant:{grant.id}", {"holder": grant.holder_id})
+    for approval in plan.approvals.values():
+        if approval.status in OPEN:
+            # The decision compares the request with this digest.
+            about = approval_engine.details(approval)
+            ctx.record("approval.import", f"approval:{approval.id}", about)

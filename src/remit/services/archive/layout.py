@@ -15,6 +15,7 @@ from remit.model.connections.commit_identity import some_people, somebody
 from remit.model.connections.secret import secret_name
 from remit.model.event import Event
 from remit.model.execution.limit import changed as with_limits
+from remit.model.messaging.confirmation import MailDecisions
 from remit.model.messaging.mail import Messaging
 from remit.model.organisation import path_pattern
 from remit.model.organisation.agent import Agent, AgentStatus
@@ -188,6 +189,7 @@ COMPANY_RECORD = Record(
     Entry("commit_committer", checked(somebody), default=None),
     Entry("commit_co_authors", checked(some_people), default=None),
     Entry("commit_signing", checked(lambda text, _: secret_name(text)), default=None),
+    Entry("mail_decisions", word(MailDecisions), before=MailDecisions.CONFIRM),
 )
 
 

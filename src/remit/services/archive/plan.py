@@ -76,6 +76,8 @@ class Plan:
     setup: int = 0
     #: Settings whose secrets were removed, by agent.
     removed: dict[str, list[str]] = field(default_factory=dict)
+    #: Rights over the machine that an import does not take over.
+    left_out: list[str] = field(default_factory=list)
     #: Paths of descriptions by id, except outcomes and files, whose paths follow from their ids.
     where: dict[str, str] = field(default_factory=dict)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from remit.authority import Action
 from remit.ids import END_OF_IDS
 from remit.model.connections.change import LONGEST_TITLE, Change, ChangeComment, ChangeStatus
+from remit.model.connections.file_roles import MARKS, marks
 from remit.model.connections.repo import Repo
 from remit.model.messaging.turn import barred
 from remit.model.organisation.decision import Decision
@@ -149,7 +150,8 @@ def existing(ctx: Context, change: str) -> Change:
 
 
 def view(ctx: Context, value: Change) -> shapes.ChangeShape:
-    return _view(value, repo=repo_of(ctx, value).name)
+    repo = repo_of(ctx, value)
+    return _view(value, repo=repo.name, awaits_look=value.awaits_look(repo.push))
 
 
 def detail(ctx: Context, value: Change) -> shapes.ChangeDetailShape:
@@ -157,6 +159,7 @@ def detail(ctx: Context, value: Change) -> shapes.ChangeDetailShape:
     return {
         **view(ctx, value),
         "paths": list(value.touched),
+        "marks": marked(value),
         "checks": [checks.view(check) for check in checks.of_change(ctx, value)],
         "comments": [view_comment(comment) for comment in comments],
         "waiting": [
@@ -172,6 +175,16 @@ def detail(ctx: Context, value: Change) -> shapes.ChangeDetailShape:
             ),
         ],
     }
+
+
+def marked(value: Change) -> dict[str, list[str]]:
+    """Return the paths of a change that instruct agents, configure programs or are run by a forge,
+    by these words."""
+    by_mark: dict[str, list[str]] = {}
+    for path in value.touched:
+        for mark in marks(path):
+            by_mark.setdefault(mark, []).append(path)
+    return {mark: by_mark[mark] for mark in MARKS if mark in by_mark}
 
 
 def _view_request(value: Change) -> shapes.RequestShape | None:
@@ -210,7 +223,7 @@ _decision = views.view_of(
 _view = views.view_of(
     Change,
     shapes.ChangeShape,
-    supplied={"repo"},
+    supplied={"repo", "awaits_look"},
     base="base_commit",
     head="head_commit",
     published=lambda it: it.published_commit == it.head_commit,

@@ -11,6 +11,7 @@ from typing import Any
 from remit.clock import HOUR, MINUTE, SECOND, Micros
 from remit.errors import Conflict
 from remit.model.connections.change import Change, ChangeErrand, Errand
+from remit.model.connections.repo import PushMode
 from remit.model.messaging.mail import DeliveryStatus
 from remit.services import shapes
 from remit.services.changes import changes
@@ -60,6 +61,9 @@ claim = _QUEUE.claims("errands", LEASE, _brief)
 def pushing(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.OfChangeShape:
     """Record this head before it is pushed: if the remote has it after a crash, Remit pushed it."""
     errand_row, change = held(ctx, errand, epoch)
+    unseen = head != change.released_commit
+    if unseen and changes.repo_of(ctx, change).push == PushMode.AFTER_LOOK:
+        raise Conflict("No person has looked at it yet.", "Push it from its page.")
     details = json.loads(errand_row.details)
     heads = [*details.get("pushed", []), head][-20:]
     new = json.dumps({**details, "pushed": heads})

@@ -7,25 +7,27 @@ verb is called: what the verb is told of it (`new_facts`) was found out by Remit
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from remit.authority import Action
+from remit.authority.repository import UNNAMED, changing
 from remit.errors import BadInput, Conflict
 from remit.model.connections.change import (
     LONGEST_TITLE,
     Change,
     ChangeStatus,
-    Errand,
     branch_name,
     remote_branch,
 )
 from remit.model.connections.repo import Repo, repo_name, repo_ref
+from remit.model.organisation.agent import AgentStatus
 from remit.model.organisation.decision import Effect, allow
+from remit.model.organisation.grant import Level
 from remit.model.work.file import FileKind
 from remit.model.work.outcome import Outcome
 from remit.services import lookup, shapes
-from remit.services.changes import changes, checks, errands
-from remit.services.command import Arguments, Context, command, logged, query
+from remit.services.changes import changes, checks, errands, pushing
+from remit.services.command import FOR_REMIT, Arguments, Context, command, logged, query
 from remit.services.connections import repos
 from remit.services.execution import waking
 from remit.services.fields import Text
@@ -34,6 +36,7 @@ from remit.services.new_rows import first_version
 from remit.services.subjects import OUTCOME
 from remit.services.work import waits
 from remit.store.connections import changes as statements
+from remit.store.organisation import agents as agent_statements
 from remit.store.record import events as event_log
 
 _ASKS_LATER = allow("asks", "It is the proposal that somebody is asked about.")
@@ -202,11 +205,44 @@ def propose(
             "words": _digest(title, description),
         },
     )
-    errands.put(ctx, change, Errand.PUBLISH)
+    pushing.queue(ctx, change, repo)
     checks.begin(ctx, change, repo)
     if about is not None:
         waking.moved(ctx, about)
-    return {"change": change.id, "commit": head, "base": base, "branch": place}
+    return {
+        "change": change.id,
+        "commit": head,
+        "base": base,
+        "branch": place,
+        "awaits_look": change.awaits_look(repo.push),
+    }
+
+
+class RefusedNow(NamedTuple):
+    """The last proposal of an agent to a repository, if its like would be refused now."""
+
+    agent: str
+    repo: str
+    sentence: str
+
+
+@query("proposals.refused_now", FOR_REMIT)
+def refused_now(ctx: Context, *, limit: int = 1000) -> list[RefusedNow]:
+    """Agents whose last proposals touched files that no capability of theirs names."""
+    last: dict[tuple[str, str], Change] = {}
+    for change in ctx.tx.all(statements.NEWEST, limit=limit):
+        last.setdefault((change.agent_id, change.repo_id), change)
+    refused = []
+    for change in last.values():
+        agent = ctx.tx.existing(agent_statements.AGENT_ANYWHERE, agent=change.agent_id)
+        repo = changes.repo_of(ctx, change)
+        if agent.status is AgentStatus.TERMINATED or repo.removed_at is not None:
+            continue
+        held = ctx.held(agent.id, repos.resource(repo.name))
+        verdict = changing(held, Level.PROPOSE, change.target, change.touched, ctx.now)
+        if verdict.reason in UNNAMED:
+            refused.append(RefusedNow(agent.name, repo.name, verdict.sentence))
+    return sorted(refused)
 
 
 def _outcome(ctx: Context, named: str | None) -> Outcome | None:

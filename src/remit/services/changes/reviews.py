@@ -24,8 +24,9 @@ from remit.model.connections.change import (
 )
 from remit.model.connections.forge import merge_methods
 from remit.model.organisation.decision import Effect, allow, deny
+from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes
-from remit.services.changes import changes, checks, endings, errands
+from remit.services.changes import changes, checks, endings, errands, pushing
 from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.fields import ChangeRef, Help, Range, Reason, Remark, Text
 from remit.services.new_rows import new_row
@@ -44,6 +45,20 @@ _JUDGES = allow("judge", "You may have it taken in, if need be after asking.")
 
 
 @command(
+    "changes.push",
+    AsRoute("POST /changes/{id}/push", "push_change", 202),
+    AsCommand("change push", said="{title} is being pushed."),
+)
+def push(ctx: Context, *, change: ChangeRef, head: Head, base: Base) -> shapes.ChangeShape:
+    """Have a proposal pushed that a person looks at first, as it was seen. The forge runs it from
+    then on."""
+    change_row = _judged(ctx, change, head, base)
+    if not change_row.awaits_look(changes.repo_of(ctx, change_row).push):
+        raise Conflict("It is pushed already, or will be.", "Look at its state.")
+    return changes.view(ctx, pushing.release(ctx, change_row))
+
+
+@command(
     "changes.approve",
     AsTool("repo_approve", "Approve another's change, as you saw it.", offer="merging"),
     AsRoute("POST /changes/{id}/approve", "approve_change"),
@@ -54,6 +69,8 @@ def approve(
 ) -> shapes.ChangeShape:
     """Say that a change is good as it is. It is not taken in by that."""
     change_row = _judged(ctx, change, head, base)
+    if ctx.actor.kind is ActorKind.USER:
+        change_row = pushing.release(ctx, change_row)
     now = _decide(ctx, change_row, ChangeDecision.APPROVED, note)
     remark = f" and says:\n\n{note}" if note else "."
     changes.tell(ctx, now, f"Approved: {now.title}", f"{ctx.actor.name} approved it{remark}")
@@ -158,6 +175,7 @@ def merge(
     errands.refuse_merging(ctx, change_row)
     # The judge does not wait for the checks: the errand does.
     checks.refuse_unchecked(ctx, change_row, changes.repo_of(ctx, change_row), still_running=True)
+    change_row = pushing.release(ctx, change_row)
     if change_row.is_decided and change_row.decision is ChangeDecision.RETURNED and not note:
         raise Conflict(
             "It was returned to its author.", "Say with a note why it is taken in all the same."

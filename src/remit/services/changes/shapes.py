@@ -16,6 +16,8 @@ class ProposedShape(TypedDict):
     base: str
     #: The branch at the remote that it is pushed to.
     branch: str
+    #: Whether it is pushed once a person has looked at it.
+    awaits_look: bool
 
 
 class ChangeDecisionShape(TypedDict):
@@ -79,8 +81,9 @@ class ChangeShape(OwnedShape):
     head: str
     revision: int
     status: Annotated[str, ChangeStatus]
-    #: Whether the remote has the proposed head.
+    #: Whether the remote has the proposed head, and whether a person has to look at it first.
     published: bool
+    awaits_look: bool
     conflicts: bool | None
     decision: ChangeDecisionShape | None
     merged_commit: str | None
@@ -125,6 +128,8 @@ class ChangeCheckShape(NamedShape):
 
 class ChangeDetailShape(ChangeShape):
     paths: list[str]
+    #: Paths of files with an effect on agents, programs or the forge, by that effect in words.
+    marks: dict[str, list[str]]
     checks: list[ChangeCheckShape]
     comments: list[ChangeCommentShape]
     #: Errands still to be done outside, and those that failed there.

@@ -10,15 +10,16 @@ from __future__ import annotations
 import hmac
 import json
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
 from remit.channels import registry
 from remit.errors import BadInput, NotFound
-from remit.ids import UserId, is_id, new_code, token_digest
+from remit.ids import TokenId, UserId, is_id, new_code, token_digest
 from remit.model.messaging.channel import Binding
 from remit.model.messaging.chat import CODE_LASTS, LinkCode, LinkedAccount
 from remit.model.organisation.decision import Decision, Effect
-from remit.model.organisation.principal import ActorKind, Principal
+from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
 from remit.services.fields import Help, Reference, Text
@@ -104,8 +105,8 @@ def code_in(text: str) -> str | None:
     return match[1] if match else None
 
 
-def link(ctx: Context, binding: Binding, text: str, sender: dict[str, str], place: str) -> str:
-    """Link an account to the user whose code was sent from it; returns the user's name."""
+def redeem(ctx: Context, binding: Binding, text: str) -> LinkCode:
+    """Use up a code that was sent through a binding; refused if it is not good there."""
     digest = token_digest(text)
     link_code = ctx.tx.one(statements.CODE, digest=digest)
     good = (
@@ -119,29 +120,43 @@ def link(ctx: Context, binding: Binding, text: str, sender: dict[str, str], plac
     # If several messages bring the code at the same time, one alone finds it unused.
     if link_code is None or not good or not ctx.tx.run(statements.USE_CODE, code=digest):
         raise BadInput("That code is not good here, or not any more.", "Get a new one.")
-    user = ctx.tx.existing(people.USER, user=link_code.user_id)
-    channel = registry.get(binding.adapter_type)
-    config = registry.installed.read(binding.adapter_type, json.loads(binding.adapter_config))
-    realm = channel.realm(config)
-    whose = {"of_kind": link_code.kind, "of_realm": realm, "of_account": sender["id"]}
+    return link_code
+
+
+def link(
+    ctx: Context,
+    binding: Binding,
+    sender: Mapping[str, str],
+    place: str,
+    made_with: TokenId | None,
+) -> None:
+    """Link an account to the acting user, who got the code with `made_with`."""
+    kind, realm = binding.adapter_type, realm_of(binding)
+    whose = {"of_kind": kind, "of_realm": realm, "of_account": sender["id"]}
     ctx.tx.run(statements.REVOKE_ACCOUNT_OF, **whose)
     account = LinkedAccount(
         **new_row(ctx),
-        user_id=link_code.user_id,
-        kind=link_code.kind,
+        user_id=UserId(ctx.actor.id),
+        kind=kind,
         realm=realm,
         account=sender["id"],
         label=sender["name"],
         conversation=place,
         binding_id=binding.id,
         used_at=ctx.now,
-        made_with=link_code.made_with,
+        made_with=made_with,
     )
     ctx.tx.add(account)
-    who = Principal(ActorKind.USER, user.id, user.name, operator=user.operator)
-    with ctx.acting_as(who):
-        ctx.record("linked_account.link", f"user:{user.id}", _about(account), _OWN)
-    return user.name
+    ctx.record("linked_account.link", f"user:{ctx.actor.id}", _about(account), _OWN)
+
+
+def realm_of(binding: Binding) -> str:
+    """Return the authority that vouches for the senders of a binding. Where who has the credentials
+    can speak as any sender, it is believed in its own company alone."""
+    channel = registry.get(binding.adapter_type)
+    config = registry.installed.read(binding.adapter_type, json.loads(binding.adapter_config))
+    realm = channel.realm(config)
+    return f"{binding.company_id}/{realm}" if channel.forgeable else realm
 
 
 view = views.view_of(LinkedAccount, shapes.LinkedAccountShape)

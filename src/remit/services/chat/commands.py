@@ -16,8 +16,9 @@ from remit.clock import MINUTE
 from remit.errors import BadInput, NotFound
 from remit.ids import token_digest
 from remit.model.messaging.channel import Binding
-from remit.model.messaging.chat import Post
+from remit.model.messaging.chat import ButtonReference, Post
 from remit.model.organisation.agent import Agent
+from remit.model.organisation.approval import ApprovalStatus
 from remit.model.text import plural
 from remit.services.chat import items, posts
 from remit.services.command import Context
@@ -32,6 +33,10 @@ from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
 
+_INCOMPLETE = (
+    "Nothing was done: a part of this request did not arrive here, or was changed since. "
+    "Send /needs to see the whole request anew."
+)
 #: The rest is shown on the web.
 MOST_SHOWN = 10
 ALL = "all"
@@ -53,6 +58,8 @@ class Command:
     run: Callable[[Context, Asked], str]
     #: Whether the answer is for this person alone, and not for a room.
     private: bool = False
+    #: Of a command that changes something: refuses a person who may not.
+    require: Callable[[Context, Asked], object] | None = None
 
 
 def status(ctx: Context, request: Asked) -> str:
@@ -103,12 +110,7 @@ def abort(ctx: Context, request: Asked) -> str:
 def stop(ctx: Context, request: Asked) -> str:
     """Stop the agent and everybody below it, or with `all` the company."""
     whole = _whole(request.words)
-    done = halts.stop.body(
-        ctx,
-        company=ctx.company if whole else None,
-        agent=None if whole else request.agent.id,
-        note="",
-    )
+    done = halts.stop.body(ctx, **_top(ctx, request), note="")
     what = "The company" if whole else f"{request.agent.name} and everybody below"
     ended = plural(done["runs_ended"], "run") + " ended"
     return f"{what} {'was stopped already' if done['already'] else 'is stopped'}; {ended}."
@@ -116,12 +118,31 @@ def stop(ctx: Context, request: Asked) -> str:
 
 def go(ctx: Context, request: Asked) -> str:
     whole = _whole(request.words)
-    halts.go.body(
-        ctx, company=ctx.company if whole else None, agent=None if whole else request.agent.id
-    )
+    halts.go.body(ctx, **_top(ctx, request))
     covering = halts.covering(ctx, request.agent.id)
     left = f" Still: {halts.explain(ctx, covering)}" if covering is not None else ""
     return f"{'The company' if whole else request.agent.name} goes on.{left}"
+
+
+def _control(ctx: Context, request: Asked) -> object:
+    return agents.require_control(ctx, request.agent.id)
+
+
+def _may_stop(ctx: Context, request: Asked) -> object:
+    return halts.require_stop(ctx, **_top(ctx, request))
+
+
+def _may_go(ctx: Context, request: Asked) -> object:
+    return halts.require_go(ctx, **_top(ctx, request))
+
+
+def _top(ctx: Context, request: Asked) -> dict[str, str | None]:
+    """The company, or the agent, that a command is about."""
+    whole = _whole(request.words)
+    return {
+        "company": ctx.company if whole else None,
+        "agent": None if whole else request.agent.id,
+    }
 
 
 def _whole(words: str) -> bool:
@@ -143,7 +164,7 @@ def needs(ctx: Context, request: Asked) -> str:
         elif len(lines) <= MOST_SHOWN:
             lines.append(f"- {item['kind'].replace('_', ' ')}: {item['title']}")
     if shown:
-        lines.append("Decisions that you can take here follow.")
+        lines.append("Each decision is in a message of its own.")
     return "\n".join(lines)
 
 
@@ -173,11 +194,11 @@ def help_(_: Context, request: Asked) -> str:
 COMMANDS = {
     "status": Command("how it is, and what waits", status, private=True),
     "now": Command("what it is doing", now, private=True),
-    "needs": Command("what awaits you, with buttons", needs, private=True),
-    "new": Command("begin a new conversation with its next run", new),
-    "abort": Command("end its run", abort),
-    "stop": Command("stop it and everybody below; /stop all: the company", stop),
-    "go": Command("let it go on; /go all: the company", go),
+    "needs": Command("what awaits you", needs, private=True),
+    "new": Command("begin a new conversation with its next run", new, require=_control),
+    "abort": Command("end its run", abort, require=_control),
+    "stop": Command("stop it and everybody below; /stop all: the company", stop, require=_may_stop),
+    "go": Command("let it go on; /go all: the company", go, require=_may_go),
     "help": Command("this list", help_),
 }
 
@@ -203,16 +224,9 @@ class Tapped:
 
 def tap(ctx: Context, binding: Binding, conversation: str, reference: str) -> Tapped:
     """Take the act of a button. Of two taps at the same time, the second finds it used."""
-    button = ctx.tx.one(statements.REFERENCE, digest=token_digest(reference))
-    post = ctx.tx.one(statements.POSTS.row, post=button.post_id) if button else None
-    if (
-        button is None
-        or post is None
-        or (post.binding_id, post.conversation) != (binding.id, conversation)
-        or ctx.now >= button.expires_at
-    ):
-        raise NotFound("That button is not known here, or too old.", "Send /needs for new ones.")
-    act: Mapping[str, Any] = json.loads(button.act)
+    button, post, act = _found(ctx, binding, conversation, reference)
+    if button.used_at is None and not posts.is_whole(ctx, post):
+        return Tapped(f"incomplete {act['act']}", _INCOMPLETE)
     if not ctx.tx.run(statements.USE_REFERENCE, reference=button.digest, by=ctx.actor.id):
         return Tapped(f"used {act['act']}", f"That was done already. {_state(ctx, post)}".strip())
     if act["act"] == "answer":
@@ -222,21 +236,47 @@ def tap(ctx: Context, binding: Binding, conversation: str, reference: str) -> Ta
     return _decide(ctx, post, binding, act)
 
 
+def act_of(
+    ctx: Context, binding: Binding, conversation: str, reference: str
+) -> Mapping[str, Any] | None:
+    """Return the act of a button; None if it was used."""
+    button, _, act = _found(ctx, binding, conversation, reference)
+    return act if button.used_at is None else None
+
+
+def _found(
+    ctx: Context, binding: Binding, conversation: str, reference: str
+) -> tuple[ButtonReference, Post, Mapping[str, Any]]:
+    """Return a button of a conversation, its post, and its act."""
+    button = ctx.tx.one(statements.REFERENCE, digest=token_digest(reference))
+    post = ctx.tx.one(statements.POSTS.row, post=button.post_id) if button else None
+    if (
+        button is None
+        or post is None
+        or (post.binding_id, post.conversation) != (binding.id, conversation)
+        or ctx.now >= button.expires_at
+    ):
+        raise NotFound("That button is not known here, or too old.", "Send /needs for new ones.")
+    return button, post, json.loads(button.act)
+
+
 def _decide(ctx: Context, post: Post, binding: Binding, act: Mapping[str, Any]) -> Tapped:
     """Approve, reject or send back the revision that was shown; if it is stale, show the newer
     one."""
     approvals.show.body(ctx, approval=act["approval"])
     approval = items.approval_of(ctx, act["approval"])
     what = f"{act['act']} approval {approval.id}"
-    stale = approval.revision != act["revision"]
-    if stale or not items.approval_buttons(approval, whole=True):
-        # A button of a stale revision decides nothing.
-        text, _ = items.approval_text(ctx, approval)
-        posts.revise(ctx, post, f"This was revision {act['revision']}.\n\n{text}", by=ctx.actor.id)
-        if stale and items.approval_buttons(approval, whole=True):
-            items.show_approval(ctx, binding, post.conversation, approval)
-            return Tapped(f"stale {what}", "It was revised meanwhile; this is what is asked now.")
+    if approval.status is not ApprovalStatus.PENDING:
+        items.refresh(ctx, post.subject, ctx.actor.id)
         return Tapped(f"late {what}", f"Nothing was done. {items.approval_state(ctx, approval)}")
+    is_present = items.shows_revision(post, approval) and approval.revision == act["revision"]
+    if not is_present or (
+        act["act"] == "approve" and not items.shows_statement(ctx, post, approval)
+    ):
+        # A button below a text that is not the present one decides nothing.
+        posts.mark(ctx, post, items.STALE, ctx.actor.id)
+        items.show_approval(ctx, binding, post.conversation, approval)
+        return Tapped(f"stale {what}", "Nothing was done. The present request follows.")
     ACTS[act["act"]].body(ctx, approval=approval.id, expected_revision=act["revision"])
     items.refresh(ctx, f"approval:{approval.id}", ctx.actor.id)
     return Tapped(what)

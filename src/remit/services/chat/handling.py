@@ -3,11 +3,13 @@
     a code          links the account that sent it
     a command       calls the verb of the same name, as the linked person
     a tapped button takes its act, as the person who tapped
+    a decision in words     such as `approve 3f2a91c0 r2`: as if its button was tapped
     a reply to a question or an approval    answers it, or comments on it
     anything else   is mail to the agent: from the person, or from outside
 
-Messages of accounts that are not linked are mail from outside and nothing else. A refused command
-changes nothing; the sender is told why.
+Where others could write in the person's name, as into a mailbox, what changes something waits for a
+confirmation (`confirmations`). Messages of accounts that are not linked are mail from outside and
+nothing else. A refused command changes nothing; the sender is told why.
 """
 
 from __future__ import annotations
@@ -24,10 +26,19 @@ from remit.model.messaging.channel import Binding, Receipt, channel_address
 from remit.model.messaging.chat import LinkedAccount
 from remit.model.messaging.mail import MOST_PER_TURN, Message
 from remit.model.organisation.decision import BY_REMIT, Decision, Effect
-from remit.model.organisation.principal import ActorKind
+from remit.model.organisation.principal import ActorKind, Principal
 from remit.model.work.file import FileKind
 from remit.services import lookup, shapes
-from remit.services.chat import accounts, commands, intake, items, posts, receivers
+from remit.services.chat import (
+    accounts,
+    commands,
+    confirmations,
+    decisions,
+    intake,
+    items,
+    posts,
+    receivers,
+)
 from remit.services.command import FOR_REMIT, Context, command
 from remit.services.governance import approvals
 from remit.services.knowledge import documents
@@ -35,6 +46,7 @@ from remit.services.messaging import mail, questions
 from remit.services.spending import limits
 from remit.store.messaging import chat as statements
 from remit.store.messaging import mail as mail_statements
+from remit.store.organisation import people
 
 #: Unread mail of unknown senders in one place: no more than an agent reads in one turn, so that a
 #: sender elsewhere waits for one turn of a busy room and no longer.
@@ -110,11 +122,7 @@ def handle_outside(
     on = f"binding:{incoming.binding.id}"
     code = accounts.code_in(incoming.text)
     if code is not None and incoming.document["direct"] and incoming.document["sender"]["sure"]:
-        name = accounts.link(ctx, incoming.binding, code, incoming.sender, incoming.conversation)
-        _reply(
-            ctx, incoming, f"This account is linked to {name} now. /help says what you can do here."
-        )
-        why = "linked"
+        why = _link(ctx, incoming, code)
     elif not incoming.document["heard"]:
         # Not answered either, so that the sender cannot find out that the address is read.
         ctx.record("chat.unheard", on, {"who": incoming.sender["name"]})
@@ -131,6 +139,30 @@ def handle_outside(
         why = "mail"
     intake.end(ctx, incoming.id, epoch, why)
     return {"handled": why}
+
+
+def _link(ctx: Context, incoming: Said, code: str) -> str:
+    """Link the account that sent a code to the person who got it."""
+    binding, sender = incoming.binding, incoming.sender
+    redeemed = accounts.redeem(ctx, binding, code)
+    user = ctx.tx.existing(people.USER, user=redeemed.user_id)
+    with ctx.acting_as(Principal(ActorKind.USER, user.id, user.name, operator=user.operator)):
+        if confirmations.needed(ctx, binding):
+            where = {"binding": binding.id, "conversation": incoming.conversation}
+            act = {"act": "link", "sender": sender, **where, "made_with": redeemed.made_with}
+            answer = confirmations.ask(ctx, binding, _account(incoming), act)
+            why = "link to be confirmed"
+        else:
+            accounts.link(ctx, binding, sender, incoming.conversation, redeemed.made_with)
+            answer = decisions.LINKED.format(name=user.name)
+            why = "linked"
+    _reply(ctx, incoming, answer)
+    return why
+
+
+def _account(incoming: Said) -> str:
+    """The account of the sender, as events name it."""
+    return f"{incoming.binding.adapter_type}:{incoming.sender['id']}"
 
 
 @command("chat.refused", FOR_REMIT)
@@ -158,16 +190,20 @@ def _said(ctx: Context, intake_id: str, epoch: int) -> Said:
 def _by_person(
     ctx: Context, incoming: Said, account: LinkedAccount, files: Sequence[Mapping[str, Any]]
 ) -> str:
+    to_confirm = confirmations.needed(ctx, incoming.binding)
     if incoming.document["tapped"]:
-        done = commands.tap(
-            ctx, incoming.binding, incoming.conversation, str(incoming.document["tapped"])
-        )
-        if done.say:
-            _reply(ctx, incoming, done.say)
-        return done.what
+        return _tap(ctx, incoming, str(incoming.document["tapped"]), to_confirm=to_confirm)
     named = commands.parse(incoming.text)
+    if named is not None and to_confirm and commands.COMMANDS[named[0]].require is not None:
+        return _ask(ctx, incoming, _act_of(incoming, *named))
     if named is not None:
         return _command(ctx, incoming, account, *named)
+    act = decisions.in_words(ctx, incoming.binding, incoming.conversation, incoming.text)
+    if act is not None and to_confirm:
+        return _ask(ctx, incoming, act)
+    if act is not None:
+        _reply(ctx, incoming, decisions.carry_out(ctx, act))
+        return f"{act['act']} approval {act['approval']}"
     if (subject := _reply_to_post(ctx, incoming)) is not None:
         return f"reply to {subject}"
     if incoming.text.strip().startswith("/"):
@@ -175,6 +211,36 @@ def _by_person(
         return "unknown command"
     _as_mail(ctx, incoming, files)
     return "mail"
+
+
+def _tap(ctx: Context, incoming: Said, reference: str, *, to_confirm: bool) -> str:
+    here = incoming.binding, incoming.conversation
+    act = commands.act_of(ctx, *here, reference) if to_confirm else None
+    if act is not None and "approval" in act:
+        return _ask(ctx, incoming, decisions.bound(ctx, act))
+    done = commands.tap(ctx, *here, reference)
+    if done.say:
+        _reply(ctx, incoming, done.say)
+    return done.what
+
+
+def _ask(ctx: Context, incoming: Said, act: decisions.Act) -> str:
+    """Have the person confirm what the message decides."""
+    decisions.require(ctx, act)
+    answer = confirmations.ask(ctx, incoming.binding, _account(incoming), act)
+    _reply(ctx, incoming, answer)
+    return f"{act['act']} to be confirmed"
+
+
+def _act_of(incoming: Said, name: str, words: str) -> decisions.Act:
+    return {
+        "act": "command",
+        "name": name,
+        "words": words,
+        "agent": incoming.binding.agent_id,
+        "binding": incoming.binding.id,
+        "conversation": incoming.conversation,
+    }
 
 
 def _command(ctx: Context, incoming: Said, account: LinkedAccount, name: str, words: str) -> str:

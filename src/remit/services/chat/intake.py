@@ -30,6 +30,7 @@ from remit.services.new_rows import new_in_line
 from remit.services.queues import DELIVERY_LEASE, Deliveries
 from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
+from remit.store.messaging import confirmations as confirmation_statements
 from remit.store.organisation import people
 
 log = logging.getLogger(__name__)
@@ -162,10 +163,9 @@ claim = _QUEUE.claims("intake", DELIVERY_LEASE, _brief)
 def account_of(ctx: Context, binding: Binding, document: Mapping[str, Any]) -> LinkedAccount | None:
     """Return the linked account of the sender, if its user has a part in this company."""
     kind, sender = binding.adapter_type, document["sender"]
-    channel = registry.get(kind)
-    if not channel.vouches or not sender["sure"]:
+    if not registry.get(kind).vouches or not sender["sure"]:
         return None
-    realm = channel.realm(registry.installed.read(kind, json.loads(binding.adapter_config)))
+    realm = accounts.realm_of(binding)
     account = ctx.tx.one(statements.ACCOUNT_OF, kind=kind, realm=realm, account=sender["id"])
     if account is None:
         return None
@@ -188,9 +188,10 @@ def end(ctx: Context, intake: str, epoch: int, why: str) -> None:
 
 @logged("intake.tidy", FOR_REMIT)
 def tidy(ctx: Context) -> None:
-    """Delete messages that were handled long ago, and expired buttons."""
+    """Delete messages that were handled long ago, expired buttons, and old confirmations."""
     ctx.tx.run(statements.FORGET_INTAKE, before=ctx.now - KEEP)
     ctx.tx.run(statements.FORGET_REFERENCES)
+    ctx.tx.run(confirmation_statements.FORGET, before=ctx.now - KEEP)
 
 
 def _cut(text: str, most: int) -> str:

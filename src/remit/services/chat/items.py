@@ -1,7 +1,7 @@
 """Approvals and questions as a chat shows them: the text, and a button for each answer.
 
 A tap is an act of the person who taps. A button names the revision that was shown, so that the
-decision is about that one.
+decision is about that one. A request that a chat cannot show whole cannot be approved there.
 """
 
 from __future__ import annotations
@@ -9,15 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from remit.channels import registry
+from remit.ids import short
 from remit.model.messaging.channel import Binding
-from remit.model.messaging.chat import LONGEST_POST, Post
+from remit.model.messaging.chat import Post
 from remit.model.messaging.question import Question, QuestionStatus
-from remit.model.organisation.approval import OPEN, Approval, ApprovalStatus
-from remit.services import lookup, views
+from remit.model.organisation.approval import Approval, ApprovalStatus
+from remit.model.organisation.statement import FENCE, as_text
+from remit.model.spelling import spelled, spelled_lines
+from remit.model.text import digest_of
+from remit.services import lookup
 from remit.services.chat import posts
 from remit.services.command import Context
-from remit.services.governance import approval_engine
-from remit.services.hiring import configuration
+from remit.services.governance import approval_engine, statement
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import governance, people
 
@@ -27,45 +31,50 @@ _STATES = {
     ApprovalStatus.CANCELLED: "Withdrawn",
     ApprovalStatus.REVISION_REQUESTED: "Sent back to be changed",
 }
-#: Leaves room for the result.
-_MOST_SHOWN = LONGEST_POST - 400
+#: Below a post that does not show the present request.
+STALE = "This was revised meanwhile; /needs shows the present request."
 _LONGEST_LABEL = 60
-#: Between an item and its result.
-_MARK = "\n\n→ "
-#: Fields for programs, or shown elsewhere in the text.
-_HIDDEN = frozenset(
-    {"agentId", "requestedByAgentId", "requestedConfigurationSnapshot", "configuration", "verb"}
-    | {"basis", "prepared", "options", "baseRevision"}
-)
 
 
 def show_approval(ctx: Context, binding: Binding, conversation: str, approval: Approval) -> Post:
     """Post an approval for somebody who may read it, with buttons for its revision."""
     text, whole = approval_text(ctx, approval)
-    subject, buttons = f"approval:{approval.id}", approval_buttons(approval, whole=whole)
-    return posts.put(ctx, binding, conversation, text, subject=subject, buttons=buttons)
+    digest = digest_of(text)
+    is_open = approval.status is ApprovalStatus.PENDING
+    whole = whole and posts.fits(binding, text)
+    if is_open and not registry.get(binding.adapter_type).taps:
+        text += f"\n\n{_in_words(ctx, approval, whole=whole)}"
+    too_long = f"It is too long to be shown here. Read and approve it: {_place(ctx, approval)}"
+    return posts.put_item(
+        ctx,
+        binding,
+        conversation,
+        posts.parts_of(binding, text, too_long),
+        subject=f"approval:{approval.id}",
+        buttons=approval_buttons(approval, whole=whole),
+        mark="" if is_open else approval_state(ctx, approval),
+        shows=f"{approval.revision} {digest}",
+    )
 
 
 def approval_text(ctx: Context, approval: Approval) -> tuple[str, bool]:
-    """Return the text of an approval, without secrets, and whether it is complete."""
-    seen = configuration.as_seen(ctx, views.approval(approval))
-    asked_by = _name(ctx, approval.requested_by_agent_id, approval.requested_by_user_id)
-    lines = [
-        f"Approval: {approval_engine.summary(approval)}",
-        f"Asked by {asked_by}{_revision(approval)}",
-        *(
-            f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-            for name, value in seen["payload"].items()
-            if name not in _HIDDEN
-        ),
-    ]
-    text = "\n".join(lines)
-    whole = len(text) <= _MOST_SHOWN
-    if not whole:
-        text = f"{text[:_MOST_SHOWN]}…\n\nIt is longer than fits here; approve it on its page."
-    if approval.status not in OPEN or approval.status is ApprovalStatus.REVISION_REQUESTED:
-        text += f"\n\n{approval_state(ctx, approval)}"
-    return text, whole
+    """Return the text of an approval for the caller, and whether it states all of the request."""
+    stated = statement.of(ctx, approval)
+    summary = spelled(approval_engine.summary(approval))
+    title = f"Approval {short(approval.id)} r{approval.revision}: {summary}"
+    text = as_text(stated, ctx.outside_url or "")
+    if not stated["whole"]:
+        text += f"\n\nA part of it cannot be shown here. Look at it: {_place(ctx, approval)}"
+    return f"{title}\n\n{text}", stated["whole"]
+
+
+def _in_words(ctx: Context, approval: Approval, *, whole: bool) -> str:
+    """How an approval is decided where no buttons are shown; its post has their references."""
+    named = f"{short(approval.id)} r{approval.revision}"
+    acts = [f"approve {named}"] if whole else []
+    acts += [f"reject {named} and why", f"return {named} and what to change"]
+    there = f"Or decide it there: {_place(ctx, approval)}"
+    return "\n".join(["To decide, reply with one of these lines:", *acts, there])
 
 
 def approval_state(ctx: Context, approval: Approval) -> str:
@@ -77,7 +86,7 @@ def approval_state(ctx: Context, approval: Approval) -> str:
 
 
 def approval_buttons(approval: Approval, *, whole: bool) -> Sequence[Sequence[posts.Act]]:
-    """Buttons of an approval; one whose text was cut cannot be approved here."""
+    """Buttons of an approval; one that is not shown whole cannot be approved here."""
     if approval.status is not ApprovalStatus.PENDING:
         return ()
     about = {"approval": approval.id, "revision": approval.revision}
@@ -86,20 +95,44 @@ def approval_buttons(approval: Approval, *, whole: bool) -> Sequence[Sequence[po
     return (row,)
 
 
+def _place(ctx: Context, approval: Approval) -> str:
+    """Where an approval is decided, besides a chat: its page, or the command."""
+    if ctx.outside_url is not None:
+        return f"{ctx.outside_url}/approvals/{approval.id}"
+    return f"`remit approval show {short(approval.id)}`"
+
+
 def show_question(ctx: Context, binding: Binding, conversation: str, question: Question) -> Post:
     """Post a question for somebody who may read it; each option is a button."""
-    subject, buttons = f"question:{question.id}", question_buttons(question)
-    text = question_text(ctx, question)
-    return posts.put(ctx, binding, conversation, text, subject=subject, buttons=buttons)
+    taps = registry.get(binding.adapter_type).taps
+    text = question_text(ctx, question, taps=taps)
+    is_shown = taps and posts.fits(binding, text)
+    return posts.put_item(
+        ctx,
+        binding,
+        conversation,
+        posts.parts_of(binding, text, "It is too long to be shown here. Reply to answer."),
+        subject=f"question:{question.id}",
+        buttons=question_buttons(question) if is_shown else (),
+        mark=question_state(question),
+    )
 
 
-def question_text(ctx: Context, question: Question) -> str:
-    text = f"Question from {_name(ctx, question.agent_id, None)}:\n{question.text}"[:_MOST_SHOWN]
+def question_text(ctx: Context, question: Question, *, taps: bool) -> str:
+    """Return the text of a question; with its options, where buttons do not show them whole."""
+    options: list[str] = json.loads(question.options)
+    lines = [f"Question from {_name(ctx, question.agent_id, None)}:"]
+    lines += [f"{FENCE}{line}" for line in spelled_lines(question.text)]
+    if options and not (taps and max(map(len, options)) <= _LONGEST_LABEL):
+        lines += ["", "Options:", *(f"{FENCE}{spelled(option)}" for option in options)]
+    return "\n".join([*lines, "", "Reply to this message to answer."])
+
+
+def question_state(question: Question) -> str:
+    """How a question ended; empty while it is open."""
     if question.status is QuestionStatus.ANSWERED:
-        return f"{text}\n\nAnswered: {question.answer}"
-    if question.status is QuestionStatus.CANCELLED:
-        return f"{text}\n\nIt was withdrawn."
-    return f"{text}\n\nReply to this message to answer."
+        return f"Answered: {question.answer}"
+    return "It was withdrawn." if question.status is QuestionStatus.CANCELLED else ""
 
 
 def question_buttons(question: Question) -> Sequence[Sequence[posts.Act]]:
@@ -121,38 +154,40 @@ def question_of(ctx: Context, subject: str) -> Question | None:
 
 
 def refresh(ctx: Context, subject: str, by: str = "") -> int:
-    """Update the posts of an item that was decided elsewhere; returns how many changed."""
+    """Mark the posts of an item that was decided elsewhere; returns how many changed."""
     kind, _, item = subject.partition(":")
-    revised = 0
+    marked = 0
     for post in posts.about(ctx, subject):
-        shown = json.loads(post.document)["text"]
-        text = shown
         if post.withdrawn:
             continue
+        result = ""
         if kind == "approval":
-            text = _marked(ctx, shown, approval_of(ctx, item))
+            result = _result(ctx, post, approval_of(ctx, item))
         elif (question := question_of(ctx, item)) is not None:
-            text = question_text(ctx, question)
-        if text != shown:
-            posts.revise(ctx, post, text, by=by)
-            revised += 1
-    return revised
+            result = question_state(question)
+        marked += bool(result) and posts.mark(ctx, post, result, by)
+    return marked
 
 
-def _marked(ctx: Context, shown: str, approval: Approval) -> str:
-    """Post text with the result of its approval appended. It is not rendered anew, because the
-    post's reader may see less than the decider."""
-    body = shown.partition(_MARK)[0]
-    if approval.status is ApprovalStatus.PENDING:
-        if _revision(approval) in body and body == shown:
-            return shown
-        return f"{body}{_MARK}It was revised meanwhile; /needs shows what is asked now."
-    state = approval_state(ctx, approval)
-    return shown if shown.endswith(state) else f"{body}{_MARK}{state}"
+def shows_revision(post: Post, approval: Approval) -> bool:
+    """Return whether a post shows the present revision."""
+    number, _, _ = str(json.loads(post.document).get("shows")).partition(" ")
+    return number == str(approval.revision)
 
 
-def _revision(approval: Approval) -> str:
-    return f", revision {approval.revision}\n"
+def shows_statement(ctx: Context, post: Post, approval: Approval) -> bool:
+    """Return whether a post shows the present statement, which may also change with what the
+    request is about, such as the file that it replaces."""
+    digest = digest_of(approval_text(ctx, approval)[0])
+    return bool(json.loads(post.document).get("shows") == f"{approval.revision} {digest}")
+
+
+def _result(ctx: Context, post: Post, approval: Approval) -> str:
+    """Result of an approval that a post shows; empty while it waits. The post is not rendered anew,
+    because its reader may see less than the decider."""
+    if approval.status is not ApprovalStatus.PENDING:
+        return approval_state(ctx, approval)
+    return "" if shows_revision(post, approval) else STALE
 
 
 def _name(ctx: Context, agent: str | None, user: str | None, nobody: str = "remit") -> str:

@@ -9,7 +9,7 @@ from remit.authority import Action
 from remit.channels import registry
 from remit.clock import MINUTE, SECOND, Micros
 from remit.errors import Conflict
-from remit.ids import BindingId
+from remit.ids import BindingId, TokenKind, new_token, token_digest
 from remit.model.messaging.channel import Binding
 from remit.model.messaging.chat import Intake, Post, Receiver
 from remit.services import lookup, shapes, views
@@ -70,7 +70,18 @@ def claim(
     if not _LEASES.claim(ctx, binding, worker, lease):
         return None
     receiver = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
-    return {"epoch": receiver.epoch, **about(binding_row)}
+    proof = new_token(TokenKind.CHANNEL)
+    _LEASES.fenced(
+        ctx, statements.PROVE_BY, (binding, receiver.epoch), new_proof_digest=token_digest(proof)
+    )
+    return {"epoch": receiver.epoch, "proof": proof, **about(binding_row)}
+
+
+def posted(ctx: Context, binding: Binding) -> shapes.PostedShape:
+    """Return what a post of the binding's chat system is checked with."""
+    receiver = of(ctx, binding.id)
+    digest = receiver.proof_digest if receiver is not None else None
+    return {"proof_digest": digest or "", **about(binding)}
 
 
 def about(binding: Binding) -> shapes.ConnectionShape:

@@ -39,6 +39,14 @@ class ReceivingShape(ConnectionShape):
     """A claimed receiver."""
 
     epoch: int
+    #: The secret that the chat system is told to show with its posts.
+    proof: str
+
+
+class PostedShape(ConnectionShape):
+    """A binding whose chat system posts; the digest is empty while nobody has listened yet."""
+
+    proof_digest: str
 
 
 class IncomingSenderShape(NamedShape):
@@ -113,3 +121,20 @@ class HandledShape(TypedDict):
     """Result of handling an inbound message."""
 
     handled: str
+
+
+class ConfirmationShape(TypedDict):
+    id: str
+    company_id: str
+    account: str
+    subject: str
+    title: str
+    created_at: Moment
+    expires_at: Moment
+    ended_at: Moment | None
+    ended_why: str | None
+
+
+class ConfirmedShape(ConfirmationShape):
+    #: The result in words.
+    done: str

@@ -17,6 +17,7 @@ from remit.model.messaging.mail import LONGEST_SUBJECT, Message
 from remit.model.text import clean_line, digest_of
 from remit.services import shapes
 from remit.services.chat import receivers
+from remit.services.chat import shapes as chat_shapes
 from remit.services.command import FOR_REMIT, Context, logged, query
 from remit.services.messaging import mail
 from remit.store.messaging import channels as statements
@@ -33,13 +34,13 @@ def admit(ctx: Context, *, kind: str, digest: str) -> None:
 
 
 @query("channels.posted", FOR_REMIT)
-def posted(ctx: Context, *, kind: str, binding: str) -> shapes.ConnectionShape:
+def posted(ctx: Context, *, kind: str, binding: str) -> chat_shapes.PostedShape:
     """Return the settings and the key for a webhook of a binding, whose request has to prove its
     origin."""
     bound = ctx.tx.one(statements.BINDING_EVER, binding=binding) if is_id(binding) else None
     if bound is None or bound.adapter_type != kind or bound.removed_at is not None or bound.held:
         raise unproven()
-    return receivers.about(bound)
+    return receivers.posted(ctx, bound)
 
 
 def unproven() -> Unauthenticated:

@@ -37,6 +37,7 @@ from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.connections import repos
 from remit.services.fields import AgentRef, CompanyRef, Help, Most, Range, Reference, Text
 from remit.services.surfaces import AsCommand, AsRoute
+from remit.services.verbs import Added
 from remit.store.connections import folders as statements
 from remit.store.connections import repos as repo_statements
 from remit.store.engine.statement import row
@@ -47,8 +48,19 @@ MOST_FOLDERS = 200
 Place = Annotated[str, Text(LONGEST_PATH, one_line=True)]
 
 
+Quota = Annotated[
+    int,
+    Range(LEAST_MEGABYTES, MOST_MEGABYTES),
+    Help(f"How much it may hold; {DEFAULT_MEGABYTES} unless said."),
+]
+Instructions = Annotated[
+    bool, Help("Tell runs the instructions in it, such as AGENTS.md; yes unless said.")
+]
+
+
 @command(
     "folders.bind",
+    Added("instructions", None),
     AsRoute("POST /companies/{companyId}/folders", "bind_folder", 201),
     AsCommand("folder bind", said="{agentName} works in {title} from its next run on."),
 )
@@ -59,13 +71,12 @@ def bind(
     agent: AgentRef,
     repo: Annotated[str, Text(64, one_line=True), Help("A repository; Remit keeps a copy.")]
     | None = None,
-    path: Annotated[Place, Help("A folder of the machine, written to.")] | None = None,
-    megabytes: Annotated[
-        int,
-        Range(LEAST_MEGABYTES, MOST_MEGABYTES),
-        Help(f"How much it may hold; {DEFAULT_MEGABYTES} unless said."),
+    path: Annotated[
+        Place, Help("A folder of the machine, written to; files with keys in it are hidden.")
     ]
     | None = None,
+    megabytes: Quota | None = None,
+    instructions: Instructions | None = None,
 ) -> shapes.FolderShape:
     """Give an agent a lasting folder to work in: a copy of a repository, or one of the machine."""
     if (repo is None) == (path is None):
@@ -84,7 +95,12 @@ def bind(
     if place is not None:
         _refuse_overlap(ctx, place, FolderKind.WORK)
     limit = DEFAULT_MEGABYTES if megabytes is None else megabytes
-    folder = Folder(*_new(ctx), FolderKind.WORK, agent_row.id, place, most_megabytes=limit)
+    folder = Folder(
+        *_new(ctx),
+        *(FolderKind.WORK, agent_row.id, place),
+        most_megabytes=limit,
+        instructions=instructions is not False,
+    )
     return _add(ctx, folder if copied is None else replace(folder, repo_id=copied.id))
 
 
@@ -147,24 +163,53 @@ def remove(
     that Remit kept goes when the worker tidies up."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.FOLDER_CHANGE, on=f"folder:{folder[:36]}")
-    folder_row = ctx.tx.one(statements.FOLDER_ANYWHERE, folder=folder) if is_id(folder) else None
-    if (
-        folder_row is None
-        or folder_row.company_id != ctx.company
-        or folder_row.removed_at is not None
-    ):
-        raise NotFound("There is no such folder here.", "See `remit folder list`.")
+    folder_row = _existing(ctx, folder)
     ctx.tx.run(statements.REMOVE_FOLDER, folder=folder_row.id)
     ctx.record("folder.remove", f"folder:{folder_row.id}", _about(folder_row))
     return {"id": folder_row.id, "removed": True}
 
 
-def resize(ctx: Context, folder: Folder, megabytes: int) -> None:
-    """Change the quota of an agent's folder; its content stays."""
-    ctx.require(Action.FOLDER_CHANGE, on=f"folder:{folder.id}")
-    ctx.tx.run(statements.RESIZE, folder=folder.id, new_megabytes=megabytes)
-    about = {"was": folder.most_megabytes, "now": megabytes}
-    ctx.record("folder.change", f"folder:{folder.id}", {"megabytes": about})
+@command(
+    "folders.change",
+    AsRoute("PATCH /companies/{companyId}/folders/{id}", "change_folder"),
+    AsCommand("folder set", said="{title} is changed."),
+)
+def change(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    folder: Annotated[str, Reference("folder")],
+    megabytes: Quota | None = None,
+    instructions: Instructions | None = None,
+) -> shapes.FolderShape:
+    """Change the quota of the folder that an agent works in, or whether runs are told the
+    instructions in it. Its content stays."""
+    if megabytes is None and instructions is None:
+        raise BadInput("There is nothing to change.", "Give megabytes or instructions.")
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.FOLDER_CHANGE, on=f"folder:{folder[:36]}")
+    was = _existing(ctx, folder)
+    if was.kind is not FolderKind.WORK:
+        raise Conflict("Only a folder that an agent works in is changed.", "Mount it anew.")
+    now = replace(
+        was,
+        most_megabytes=was.most_megabytes if megabytes is None else megabytes,
+        instructions=was.instructions if instructions is None else instructions,
+    )
+    settings = {"megabytes": "most_megabytes", "instructions": "instructions"}
+    changed = {
+        name: {"was": getattr(was, column), "now": getattr(now, column)}
+        for name, column in settings.items()
+        if getattr(was, column) != getattr(now, column)
+    }
+    ctx.tx.run(
+        statements.CHANGE,
+        folder=was.id,
+        new_most_megabytes=now.most_megabytes,
+        new_instructions=now.instructions,
+    )
+    ctx.record("folder.change", f"folder:{was.id}", changed)
+    return view(ctx, now)
 
 
 @query("folders.kept", FOR_REMIT)
@@ -225,6 +270,14 @@ def shown_to(ctx: Context, agent: Agent) -> Shown:
     return answer
 
 
+def _existing(ctx: Context, folder: str) -> Folder:
+    """Return a folder of the company that is not removed."""
+    row = ctx.tx.one(statements.FOLDER_ANYWHERE, folder=folder) if is_id(folder) else None
+    if row is None or row.company_id != ctx.company or row.removed_at is not None:
+        raise NotFound("There is no such folder here.", "See `remit folder list`.")
+    return row
+
+
 def _new(ctx: Context) -> tuple[FolderId, CompanyId, Micros]:
     """First fields of every new folder."""
     return FolderId(ctx.ids.new()), CompanyId(ctx.company or ""), ctx.now
@@ -263,11 +316,15 @@ def view(ctx: Context, folder: Folder) -> shapes.FolderShape:
         agent_name=agent and agent.name,
         title=folder.path or f"repo:{repo.name if repo else folder.repo_id}",
         repo=repo and repo.name,
+        hides=list(folder.hides),
     )
 
 
 _view = views.view_of(
-    Folder, shapes.FolderShape, supplied={"agent_name", "title", "repo"}, megabytes="most_megabytes"
+    Folder,
+    shapes.FolderShape,
+    supplied={"agent_name", "title", "repo", "hides"},
+    megabytes="most_megabytes",
 )
 
 

@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from remit.channels import registry
-from remit.channels.contract import Channel
 from remit.clock import Micros, from_iso
 from remit.ids import UserId
 from remit.model.messaging.channel import Binding
@@ -22,6 +20,7 @@ from remit.model.messaging.mail import DeliveryStatus
 from remit.model.messaging.notice import DIGEST, ESCALATED, TRIAL, Notice, Rules, Way
 from remit.model.organisation.principal import ActorKind, Principal
 from remit.model.organisation.user import UserRole
+from remit.model.spelling import spelled
 from remit.services import shapes
 from remit.services.chat import items, posts
 from remit.services.command import FOR_REMIT, Context, logged, query
@@ -31,6 +30,7 @@ from remit.services.shape_basics import JsonObject
 from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as chat_statements
 from remit.store.messaging import notices as statements
+from remit.store.organisation import halts as halt_statements
 from remit.store.organisation import people
 
 _MOST_PEOPLE = 500
@@ -81,6 +81,8 @@ def look(ctx: Context, *, company: str, commands: Sequence[str]) -> int:
     """Queue the new notices of a company and update shown posts; returns how many of both."""
     ctx.enter(company)
     ctx.lock_company()
+    if ctx.tx.one(halt_statements.UNACCEPTED) is not None:
+        return 0  # nothing of it goes out
     told = _people(ctx, commands)
     new = 0
     for person in told.values():
@@ -250,7 +252,7 @@ def _settle(ctx: Context, notice: Notice, needs: Mapping[tuple[str, str], object
     if post is None or notice.kind == TRIAL or len(over) <= notice.settled:
         return 0
     ctx.tx.run(statements.SETTLE, notice=notice.id, number=len(over))
-    if not _can_edit(notice.way):
+    if not posts.can_edit(notice.way):
         return 0
     user = ctx.tx.existing(people.USER, user=notice.user_id)
     with ctx.acting_as(Principal(ActorKind.USER, user.id, user.name)):
@@ -270,7 +272,7 @@ def state(ctx: Context, notice: Notice) -> tuple[DeliveryStatus, str | None]:
 
 
 def text_of(document: Mapping[str, Any]) -> str:
-    """Text of a notice in a chat."""
+    """Text of a notice in a chat, in which the words of others end no line."""
     lines = [f"{document['company']}: {document['title']}" if document["company"] else ""]
     if document.get("escalatedFrom"):
         lines.append(f"{document['escalatedFrom']} did not decide it in time.")
@@ -280,7 +282,8 @@ def text_of(document: Mapping[str, Any]) -> str:
     if document.get("agent"):
         lines.append(f"{document['kind'].replace('_', ' ')}, from {document['agent']}")
     lines += [str(document[key]) for key in ("cause", "next") if document.get(key)]
-    return "\n".join([*lines, *(["✓ Dealt with."] if document.get("settled") else [])])
+    shown = [spelled(" ".join(line.split())) for line in lines]
+    return "\n".join([*shown, *(["✓ Dealt with."] if document.get("settled") else [])])
 
 
 def _post(ctx: Context, binding: Binding, conversation: str, document: Mapping[str, Any]) -> Post:
@@ -288,11 +291,7 @@ def _post(ctx: Context, binding: Binding, conversation: str, document: Mapping[s
     if kind == "question" and (question := items.question_of(ctx, subject)) is not None:
         return items.show_question(ctx, binding, conversation, question)
     if kind == "approval":
-        approval = items.approval_of(ctx, subject)
-        if registry.get(binding.adapter_type).taps:
-            return items.show_approval(ctx, binding, conversation, approval)
-        text = f"{items.approval_text(ctx, approval)[0]}\n\n{document['next']}"
-        return posts.put(ctx, binding, conversation, text, subject=f"approval:{subject}")
+        return items.show_approval(ctx, binding, conversation, items.approval_of(ctx, subject))
     return posts.put(ctx, binding, conversation, text_of(document))
 
 
@@ -306,9 +305,3 @@ def _linked(ctx: Context, user: str) -> list[LinkedAccount]:
 def _binding(ctx: Context, account: LinkedAccount) -> Binding | None:
     binding = ctx.tx.one(channel_statements.BINDING_EVER, binding=account.binding_id)
     return binding if binding is not None and binding.removed_at is None else None
-
-
-def _can_edit(kind: str) -> bool:
-    return kind in registry.installed.types() and (
-        type(registry.get(kind)).edit is not Channel.edit
-    )

@@ -12,6 +12,7 @@ from remit.channels import registry
 from remit.clock import DAY, Micros
 from remit.errors import BadInput, Conflict
 from remit.ids import AgentId, MessageId
+from remit.model.messaging import authorship
 from remit.model.messaging.channel import LARGEST_TEXT, ChannelDelivery
 from remit.model.messaging.mail import DeliveryStatus, Message
 from remit.model.work.file import File
@@ -123,13 +124,16 @@ def claim(
     binding = ctx.tx.existing(statements.BOUND, agent=delivery.agent_id, kind=delivery.adapter_type)
     sent = _sent(ctx, message)
     body, _ = letters.body_of(ctx, sent)
+    author = lookup.name_of(ctx, delivery.agent_id)
+    if not registry.get(delivery.adapter_type).names_authors:
+        body = authorship.by_agent(author, body)
     return {
         "epoch": delivery.epoch + 1,
         **receivers.about(binding),
         "files": json.loads(delivery.files or "[]"),
         "parcel": {
             "id": sent.id,
-            "sender": f"agent:{lookup.name_of(ctx, delivery.agent_id)}",
+            "sender": f"agent:{author}",
             "address": delivery.address,
             "conversation": delivery.address.split(":", 2)[2],
             "subject": sent.subject,

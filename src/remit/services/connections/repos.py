@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Annotated, Any, TypedDict, Unpack
 
 from remit.authority import Action
@@ -24,6 +25,8 @@ from remit.model.connections.repo import (
     LONGEST_URL,
     LONGEST_USER,
     ForgeSettings,
+    PushMode,
+    PushSettings,
     Repo,
     RepoSpec,
     is_https,
@@ -50,6 +53,8 @@ from remit.store.organisation import grants as grant_statements
 
 MOST_REPOS = 1000
 FORGE_FIELDS = tuple(field.name for field in fields(ForgeSettings))
+PUSH_FIELDS = tuple(field.name for field in fields(PushSettings) if field.name not in FORGE_FIELDS)
+_OWN_FIELDS = ("name", "url", "ref", "username", "secret", "instructions")
 _NAME = Exact(64)
 
 
@@ -66,6 +71,7 @@ def wanted(**description: object) -> RepoSpec:
     spec = RepoSpec(**settings)
     if kind is not None:
         _check_forge(spec)
+    _check_push(spec)
     if is_local(spec.url) and (spec.username or spec.secret):
         raise BadInput("A folder of this machine needs no secret.", "Leave it out.")
     if spec.username and not spec.secret:
@@ -79,6 +85,18 @@ def _forge_kind(text: object) -> str | None:
     if text not in list(ForgeKind):
         raise BadInput("forge must be github, gitlab, gitea or none.", "Choose one of these.")
     return str(text)
+
+
+def _push_mode(text: object) -> str:
+    if text not in list(PushMode):
+        raise BadInput("push must be at_once, after_look or fork.", "Choose one of these.")
+    return str(text)
+
+
+def _yes_or_no(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise BadInput("instructions must be yes or no.", "Give true or false.")
+    return value
 
 
 def _secret_name(text: object) -> str:
@@ -96,11 +114,16 @@ _READ: Mapping[str, Callable[[object], Any]] = {
     "ref": repo_ref,
     "username": user_name,
     "secret": _secret_name,
+    "instructions": _yes_or_no,
     "api": api_address,
     "api_secret": _secret_name,
     "hook": _secret_name,
     "people": people_of,
     "label": lambda text: clean_line(text, "label", longest=LONGEST_LABEL),
+    "push": _push_mode,
+    "fork": repo_url,
+    "fork_username": user_name,
+    "fork_secret": _secret_name,
 }
 
 
@@ -126,12 +149,38 @@ def _check_forge(spec: RepoSpec) -> None:
         )
 
 
+def _check_push(spec: RepoSpec) -> None:
+    if spec.push != PushMode.FORK:
+        if spec.fork or spec.fork_username or spec.fork_secret:
+            raise BadInput("Nothing is pushed to the fork.", "Say so, too: --push fork.")
+        return
+    if spec.fork is None:
+        raise BadInput("push to a fork needs its address.", "Give it: --fork URL.")
+    if spec.fork_username and not spec.fork_secret:
+        raise BadInput("A username needs a secret.", "Name that of the fork: --fork-secret NAME.")
+    if is_local(spec.fork) and spec.fork_secret:
+        raise BadInput("A folder of this machine needs no secret.", "Leave it out.")
+    ours, theirs = host_and_path(spec.url), host_and_path(spec.fork)
+    if ours == theirs:
+        raise BadInput("That is the repository itself.", "Name a fork of it.")
+    if spec.forge is not None and (ours[0] != theirs[0] or "/" not in theirs[1]):
+        raise BadInput(
+            "A request goes from a fork to a repository of the same forge.",
+            "Name a fork there, or leave the forge out.",
+        )
+
+
 #: The right to list all repositories, and to have one fetched.
 CONFIGURING = Resource(ResourceKind.ACTION, INSTANCE_CONFIGURE)
 
 
 _Secret = Annotated[str, _NAME]
 Forge = Annotated[str, ForgeKind, Help("Kind of forge around it, to open requests there.")]
+
+
+Instructions = Annotated[
+    bool, Help("Tell runs the instructions in a copy, such as AGENTS.md; yes unless said.")
+]
 
 
 class AroundForge(TypedDict, total=False):
@@ -164,9 +213,33 @@ class AroundForge(TypedDict, total=False):
     )
 
 
+class Pushed(TypedDict, total=False):
+    """The way that proposals take to the remote."""
+
+    push: (
+        Annotated[
+            str,
+            PushMode,
+            Help("When proposals are pushed: at_once, after a person's look, or to a fork."),
+        ]
+        | None
+    )
+    fork: Annotated[str, Exact(LONGEST_URL), Help("The address of the fork.")] | None
+    fork_username: (
+        Annotated[str, Exact(LONGEST_USER), Help("The account of its secret, at the remote.")]
+        | None
+    )
+    fork_secret: Annotated[_Secret, Help("The name of the secret that opens the fork.")] | None
+
+
+class AroundNew(AroundForge, Pushed, total=False):
+    """Settings of a new repository besides its address."""
+
+
 @command(
     "repos.add",
-    *(Added(name, None) for name in FORGE_FIELDS),
+    *(Added(name, None) for name in (*FORGE_FIELDS, *PUSH_FIELDS)),
+    Added("instructions", None),
     AsRoute("POST /companies/{companyId}/repos", "add_repo", 201),
     AsCommand("repo add", said="{name} is added.", spelled={"url": "address"}),
 )
@@ -182,11 +255,12 @@ def add(
     | None = None,
     secret: Annotated[str, _NAME, Help("The name of the secret that opens it.")] | None = None,
     forge: Forge | None = None,
-    **around: Unpack[AroundForge],
+    instructions: Instructions | None = None,
+    **around: Unpack[AroundNew],
 ) -> shapes.RepoShape:
     """Add a repository; this instance then fetches it."""
-    opened: dict[str, object] = {"username": username, "secret": secret}
-    new = wanted(name=name, url=url, ref=ref, **opened, forge=forge, **around)
+    more: dict[str, object] = {"username": username, "secret": secret, "instructions": instructions}
+    new = wanted(name=name, url=url, ref=ref, **more, forge=forge, **around)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_ADD, on=f"repo:{new.name}")
     if of_name(ctx, new.name) is not None:
@@ -211,8 +285,39 @@ def set_forge(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(name)}")
     repo = named(ctx, name)
-    kept = {key: getattr(repo, key) for key in ("name", "url", "ref", "username", "secret")}
+    kept = {key: getattr(repo, key) for key in (*_OWN_FIELDS, *PUSH_FIELDS)}
     change(ctx, repo, wanted(**kept, forge=forge, **around))
+    return view(named(ctx, name))
+
+
+@command(
+    "repos.set",
+    AsRoute("PATCH /companies/{companyId}/repos/{name}", "set_repo"),
+    AsCommand("repo set", said="{name} is changed."),
+)
+def set_(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    name: Annotated[str, _NAME],
+    instructions: Instructions | None = None,
+    **pushed: Unpack[Pushed],
+) -> shapes.RepoShape:
+    """Change when and where proposals are pushed, and whether runs are told the instructions in a
+    copy. The CI of a forge runs each push to the repository itself, with its secrets."""
+    if instructions is None and all(value is None for value in pushed.values()):
+        raise BadInput("There is nothing to change.", "Give push or instructions.")
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(name)}")
+    repo = named(ctx, name)
+    spec = RepoSpec(**{field.name: getattr(repo, field.name) for field in fields(RepoSpec)})
+    if any(value is not None for value in pushed.values()):
+        kept = {key: getattr(repo, key) for key in (*_OWN_FIELDS, *FORGE_FIELDS)}
+        kept["people"] = None if repo.forge is None else json.loads(repo.people)
+        spec = wanted(**{**kept, "push": repo.push, **pushed})
+    if instructions is not None:
+        spec = replace(spec, instructions=instructions)
+    change(ctx, repo, spec)
     return view(named(ctx, name))
 
 
@@ -273,6 +378,18 @@ def sync(ctx: Context, *, company: str | None, name: str) -> Repo:
     ctx.require(Action.REPO_SYNC, CONFIGURING, on=f"repo:{repo_name(name)}")
     repo = named(ctx, name)
     ctx.record("repo.sync", f"repo:{repo.name}", {"url": repo.url})
+    return repo
+
+
+@logged("repos.look_into")
+def look_into(ctx: Context, *, company: str | None, name: str, ref: str | None = None) -> Repo:
+    """Record that a person reads files of a repository, to lend them; returns it."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.REPO_CHANGE, on=f"repo:{repo_name(name)}")
+    if ref is not None:
+        repo_ref(ref)
+    repo = named(ctx, name)
+    ctx.record("repo.look_into", f"repo:{repo.name}", {"ref": ref or repo.ref})
     return repo
 
 
@@ -345,6 +462,8 @@ def _watch(ctx: Context, repo: Repo) -> None:
 
 def change(ctx: Context, repo: Repo, new: RepoSpec) -> None:
     """Change the description of a repository; as delicate as adding one."""
+    from remit.services.changes import pushing  # changes rest on repositories
+
     ctx.require(Action.REPO_ADD, on=f"repo:{repo.name}")
     if not ctx.tx.run(
         statements.CHANGE_REPO,
@@ -355,7 +474,10 @@ def change(ctx: Context, repo: Repo, new: RepoSpec) -> None:
         raise Conflict("The repository was changed meanwhile.")
     changed = {key: value for key, value in _about(new).items() if value != getattr(repo, key)}
     ctx.record("repo.change", f"repo:{repo.name}", changed)
-    _watch(ctx, named(ctx, repo.name))
+    now = named(ctx, repo.name)
+    _watch(ctx, now)
+    if now.push != repo.push:
+        pushing.queue_all_in(ctx, now)
 
 
 def resource(name: str) -> Resource:

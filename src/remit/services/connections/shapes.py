@@ -6,6 +6,7 @@ from typing import Annotated, NotRequired, TypedDict
 
 from remit.clock import Micros
 from remit.model.connections.folder import FolderKind
+from remit.model.connections.lent_plugin import ItemKind
 from remit.model.connections.mcp_server import Transport
 from remit.model.messaging.mail import DeliveryStatus
 from remit.model.organisation.grant import Mode
@@ -102,6 +103,8 @@ class RepoShape(OwnedShape):
     ref: str | None
     username: str | None
     secret: str | None
+    #: Whether runs are told the instructions in a copy.
+    instructions: bool
     #: Kind and address of the forge, and the names of two secrets.
     forge: str | None
     api: str | None
@@ -109,6 +112,11 @@ class RepoShape(OwnedShape):
     hook: str | None
     people: list[str]
     label: str | None
+    #: When and where proposals are pushed, and what opens the fork.
+    push: str
+    fork: str | None
+    fork_username: str | None
+    fork_secret: str | None
     checks: list[RepoCheckShape]
     created_at: Moment
     updated_at: Moment
@@ -148,10 +156,56 @@ class FolderShape(OwnedShape):
     title: str
     path: str | None
     repo: str | None
+    #: Patterns of names of files with keys, which runs do not see there.
+    hides: list[str]
     programs: list[str]
     variables: dict[str, str]
     megabytes: int | None
+    #: Whether runs are told the instructions in it.
+    instructions: bool
     created_at: Moment
+
+
+class LendableFileShape(TypedDict):
+    #: Its path in a plugin.
+    path: str
+    #: In base64.
+    content: str
+
+
+class LendableShape(TypedDict):
+    """Files of a repository that can be lent to an agent, and paths that stay behind."""
+
+    commit: str
+    files: list[LendableFileShape]
+    left_out: list[str]
+
+
+class LentItemShape(TypedDict):
+    """A skill, command or agent that is lent."""
+
+    kind: Annotated[str, ItemKind]
+    name: str
+    description: str
+    files: list[str]
+    #: Commands that a program starts by itself when a model uses it.
+    starts: list[str]
+    text: str
+
+
+class LentPluginShape(TypedDict):
+    """Skills, commands and agents that an agent is lent."""
+
+    id: str
+    agent_id: str
+    name: str
+    source: str
+    sha256: str
+    created_at: Moment
+    items: list[LentItemShape]
+    #: Files, and fields of their heads, that stayed behind.
+    left_out: list[str]
+    dry_run: bool
 
 
 class BindingStateShape(TypedDict):

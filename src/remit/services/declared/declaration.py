@@ -30,6 +30,8 @@ class Plan:
     tokens: list[dict[str, str]] = field(default_factory=list)
     #: Files with values of secrets that have another place from now on.
     replaced: list[str] = field(default_factory=list)
+    #: Rights over the machine, which a file does not give.
+    left_out: list[str] = field(default_factory=list)
 
     def add(
         self, path: str, kind: str, name: str, action: str, changes: list[Any] | None = None

@@ -1,5 +1,6 @@
 """The agents of a document that declares a company."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from remit.errors import BadInput
@@ -12,6 +13,7 @@ from remit.model.organisation.permission import (
 )
 from remit.model.text import name_key
 from remit.services import lookup
+from remit.services.acceptance import machine_rights
 from remit.services.command import Context
 from remit.services.declared.declaration import Entry, Plan, at, once, text
 from remit.services.hiring import agent_spec, configuration
@@ -58,7 +60,7 @@ def _create_all(ctx: Context, plan: Plan, new: list[tuple[str, Entry]]) -> None:
             )
         for path, entry in ready:
             with at(path, AGENT):
-                _create(ctx, entry)
+                _create(ctx, _inside(plan, entry))
             plan.add(path, "agent", entry["name"], "create")
             names.discard(name_key(entry["name"]))
         new = [pair for pair in new if pair not in ready]
@@ -80,6 +82,17 @@ def _create(ctx: Context, entry: Entry) -> None:
         permissions.change.body(ctx, agent=agent["id"], level=entry["permissionLevel"])
 
 
+def _inside(plan: Plan, entry: Entry, has: Mapping[str, Any] | None = None) -> Entry:
+    """Return an entry without settings that would let a program out of the sandbox; one that the
+    agent `has` stays."""
+    config = entry.get("adapterConfig")
+    if not isinstance(config, Mapping):
+        return entry
+    kept, left_out = machine_rights.without(config, entry["name"], has)
+    plan.left_out += left_out
+    return {**entry, "adapterConfig": kept}
+
+
 def _boss(entry: Entry) -> str | None:
     boss = entry.get("reportsTo")
     if boss is not None and not isinstance(boss, str):
@@ -93,6 +106,7 @@ def _compare_agent(
     changes: list[Any] = []
     with at(path, AGENT):
         was = configuration_of(agent)
+        entry = _inside(plan, entry, was["adapterConfig"])
         wanted = agent_spec.settled(configuration.merged(agent, entry))
         if changed(was, wanted):
             changes += configuration.difference(was, wanted)

@@ -6,17 +6,20 @@ people use, in one transaction, each decided and recorded; a preview does the sa
 So no event is ever lost, and applying the same file again changes nothing.
 """
 
+import hmac
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from remit.authority import Action
-from remit.errors import BadInput
+from remit.errors import BadInput, Conflict
 from remit.model.connections.secret import source_name
 from remit.model.execution.limit import is_as_before
-from remit.model.organisation.grant import Grant, parse_level, parse_mode
+from remit.model.organisation.grant import Grant, Mode, is_over_machine, parse_level, parse_mode
 from remit.model.organisation.permission import LEVEL_SETTINGS, PermissionLevel, Preset, preset
 from remit.model.text import clean_line
 from remit.services import lookup, shapes, views
+from remit.services.acceptance import acceptance, machine_rights, reach
 from remit.services.command import Context, command, logged
 from remit.services.declared import declared_agents, declared_connections
 from remit.services.declared.declaration import (
@@ -35,17 +38,31 @@ from remit.services.organisation import permissions
 from remit.services.people import companies
 from remit.services.rights import grants
 from remit.services.shape_basics import JsonObject
+from remit.services.verbs import Added
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import people
 
+_UNSEEN = (
+    "Nobody has accepted what the company would run, reach and be lent with this.",
+    "Look with --dry-run or `dryRun`, and repeat it with the digest that is shown.",
+)
+_OTHER = (
+    "With this, the company would run, reach or be lent something else than was shown to you.",
+    "Look at the preview again.",
+)
 GRANT = ("agent", "resource", "level", "mode", "expiresAt", "scope", "paths", "branches")
 SCHEDULE = ("agent", "subject", "body", "cron", "timezone", "to")
 
 
-@command("applying.apply")
-def apply(ctx: Context, *, company: str | None, document: object) -> shapes.AppliedShape:
-    """Change the company to match the document."""
-    plan = _carry_out(ctx, company, document)
+@command("applying.apply", Added("accepted", None))
+def apply(
+    ctx: Context, *, company: str | None, document: object, accepted: str | None = None
+) -> shapes.AppliedShape:
+    """Change the company to match the document. If it would then run, reach or be lent more, the
+    caller says the digest of the preview, and so that somebody has seen that."""
+    plan, reached = _carry_out(ctx, company, document)
+    if reached["entries"] and not hmac.compare_digest(reached["digest"], accepted or ""):
+        raise Conflict(*_UNSEEN if accepted is None else _OTHER, code="not_accepted")
     event = ctx.record(
         "company.apply",
         f"company:{ctx.company}",
@@ -53,12 +70,15 @@ def apply(ctx: Context, *, company: str | None, document: object) -> shapes.Appl
             "created": plan.names("create"),
             "changed": plan.names("change"),
             "unchanged": len(plan.names("unchanged")),
+            "left_out": plan.left_out,
+            "accepted": reached["digest"] if reached["entries"] else None,
         },
     )
     if plan.tokens:
         ctx.secrets["tokens"] = plan.tokens
     return {
         **plan.view(),
+        **reached,
         "event_id": event,
         "dry_run": False,
         "tokens": [],
@@ -69,9 +89,16 @@ def apply(ctx: Context, *, company: str | None, document: object) -> shapes.Appl
 @logged("applying.preview")
 def preview(ctx: Context, *, company: str | None, document: object) -> shapes.AppliedShape:
     """Return exactly what applying the document would change, and roll back."""
-    plan = _carry_out(ctx, company, document)
+    plan, reached = _carry_out(ctx, company, document)
     ctx.tx.restart()
-    return {**plan.view(), "event_id": None, "dry_run": True, "tokens": [], "replaced": []}
+    return {
+        **plan.view(),
+        **reached,
+        "event_id": None,
+        "dry_run": True,
+        "tokens": [],
+        "replaced": [],
+    }
 
 
 def sources(document: Mapping[str, Any]) -> list[str]:
@@ -80,17 +107,22 @@ def sources(document: Mapping[str, Any]) -> list[str]:
     return [source_name(secret.get("source")) for secret in document.get("secrets", ())]
 
 
-def _carry_out(ctx: Context, company: str | None, document: object) -> Plan:
+def _carry_out(
+    ctx: Context, company: str | None, document: object
+) -> tuple[Plan, shapes.ReachedShape]:
+    """Make the changes. Returns them, and everything that the company runs, reaches and is lent
+    since."""
     sections = _sections(document)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_CHANGE, on=f"company:{ctx.company}")
-    plan = Plan()
+    plan, before = Plan(), reach.of_company(ctx)
     for name in _ORDER:
         if name in sections and name in _LISTS:
             _LISTS[name](ctx, plan, name, sections[name])
         elif name in sections:
             _WHOLE[name](ctx, plan, sections[name])
-    return plan
+    entries = reach.new(before, reach.of_company(ctx))
+    return plan, acceptance.reached(entries, plan.left_out, ctx.company, document)
 
 
 def _sections(document: object) -> JsonObject:
@@ -150,15 +182,17 @@ def _policy(ctx: Context, plan: Plan, levels: Entry) -> None:
         if level.value not in levels:
             continue
         path = f"permission_policy.{level.value}"
-        was = permissions.current(ctx)[level]
+        was, settings = permissions.current(ctx)[level], dict(levels[level.value])
         with at(path, LEVEL_SETTINGS):
-            now = preset(level, was, levels[level.value])
+            now = preset(level, was, settings)
+        allowed, left_out = machine_rights.of_policy(now.allowed, level.value, was.allowed)
+        if left_out:
+            plan.left_out += left_out
+            now, settings = replace(now, allowed=tuple(allowed)), {**settings, "allow": allowed}
         changes = differences(_in_order(was), _in_order(now))
         if changes:
             with at(path):
-                permissions.change_policy.body(
-                    ctx, level=level.value, settings=dict(levels[level.value])
-                )
+                permissions.change_policy.body(ctx, level=level.value, settings=settings)
         plan.compare(path, "permission level", level.value, changes)
 
 
@@ -174,7 +208,7 @@ def _in_order(preset: Preset) -> dict[str, object]:
 # ── grants and schedules ────────────────────────────────────────────────────────────────────────
 
 
-def _grant(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
+def _grant(ctx: Context, plan: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
     agent = lookup.agent(ctx, entry["agent"])
     resource = grants.named(ctx, entry.get("resource"))
     once((agent.id, resource))
@@ -192,6 +226,9 @@ def _grant(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[A
     held = [grant for grant in ctx.held(agent.id, resource) if _by_board(ctx, grant)]
     name = f"{agent.name} {entry['resource']}"
     if any(_is_as_wished(grant, level, mode, wish) for grant in held):
+        return name, []
+    if is_over_machine(entry["resource"]) and mode is not Mode.DENY:
+        plan.left_out.append(machine_rights.of_grant(agent.name))
         return name, []
     for old_grant in held:
         grants.revoke.body(ctx, grant=old_grant.id)

@@ -24,7 +24,10 @@ from remit.store.connections import secrets as secret_statements
 from remit.store.engine.statement import row
 
 SECRET = ("name", "source", "place")
-REPO = ("name", "url", "ref", "username", "secret", *repos.FORGE_FIELDS)
+REPO = (
+    *("name", "url", "ref", "username", "secret", "instructions"),
+    *(*repos.FORGE_FIELDS, *repos.PUSH_FIELDS),
+)
 #: Names of settings in a file, and the verb's names for them.
 _SERVER = {
     "command": "command",
@@ -38,7 +41,7 @@ _SERVER = {
 MCP_SERVER = ("name", *_SERVER)
 BINDING = ("agent", "adapterType", "adapterConfig")
 CHECK = ("repo", "name", "command", "seconds", "network", "required", "protected")
-FOLDER = ("agent", "repo", "path", "megabytes")
+FOLDER = ("agent", "repo", "path", "megabytes", "instructions")
 MOUNT = ("path", "agent", "programs", "variables")
 
 
@@ -166,10 +169,11 @@ def _folder(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[
             f"{agent.name} works in {shown['title']}.",
             f"Remove that first, with what is in a copy: `remit folder remove {folder.id}`.",
         )
-    was = {"megabytes": folder.most_megabytes}
-    changes = differences(was, {**was, **{key: arguments[key] for key in was if key in arguments}})
+    was = {"megabytes": folder.most_megabytes, "instructions": folder.instructions}
+    wish = {key: arguments[key] for key in was if arguments.get(key) is not None}
+    changes = differences(was, {**was, **wish})
     if changes:
-        folders.resize(ctx, folder, arguments["megabytes"])
+        folders.change.body(ctx, company=ctx.company, folder=folder.id, **wish)
     return f"{agent.name} {shown['title']}", changes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from remit.services.acceptance.shapes import ReachedShape
 from remit.services.shape_basics import DifferenceShape
 
 
@@ -22,7 +23,7 @@ class PlanShape(TypedDict):
     unchanged: int
 
 
-class AppliedShape(PlanShape):
+class AppliedShape(PlanShape, ReachedShape):
     event_id: str | None
     dry_run: bool
     tokens: list[dict[str, str]]

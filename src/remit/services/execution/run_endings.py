@@ -72,7 +72,7 @@ def finish(ctx: Context, run: Run, ended: RunStatus, report: shapes.RunEndShape)
         told["fault_until"] = None
     new = {f"new_{name}": value for name, value in told.items()}
     ctx.tx.run(statements.REPORT_RUN, run=run.id, **new)
-    ctx.tx.run(people.REVOKE_TOKENS_OF, run=run.id, agent=None, user=None)
+    ctx.tx.run(people.REVOKE_RUN_TOKEN, run=run.id)
     agent = lookup.known_agent(ctx, run.agent_id)
     inbox.run_ended(ctx, run.id, run.agent_id, fault=fault)
     if agent.status is AgentStatus.RUNNING:

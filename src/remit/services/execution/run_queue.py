@@ -14,6 +14,7 @@ from remit.errors import Conflict
 from remit.ids import RunId
 from remit.model.execution.run import Lease, Run, RunStatus, longest_pause
 from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.decision import allow
 from remit.model.organisation.grant import FULL_ACCESS, Level, Resource, ResourceKind
 from remit.services import lookup, shapes
 from remit.services.command import FOR_REMIT, Context, command, logged, query
@@ -271,7 +272,10 @@ def append_log(
     ctx.tx.run(statements.COUNT_LOG, run=run, more=size)
 
 
-@logged("claiming.keep_session", FOR_REMIT)
+_FOUND = allow("system", "Remit compared the files of the conversation.", "rule:system")
+
+
+@logged("claiming.keep_session", FOR_REMIT, Added("altered", None))
 def keep_session(
     ctx: Context,
     *,
@@ -280,8 +284,10 @@ def keep_session(
     session_id: str | None,
     begun_at: Micros,
     context_tokens: int,
+    altered: str | None = None,
 ) -> None:
-    """Store the session that the next run resumes, or that there is none."""
+    """Store the session that the next run resumes, or that there is none: `altered` says why its
+    conversation is not to be trusted."""
     run_row = entered(ctx, run)
     if run_row.status is not RunStatus.RUNNING:
         return  # another run may use it by now
@@ -289,6 +295,10 @@ def keep_session(
     afresh = before is not None and before.session_id == statements.FRESH
     # A fresh session was asked for while this run was at work.
     afresh = afresh and before is not None and before.begun_at >= run_row.started_at
+    if altered is not None:
+        session_id = statements.ALTERED
+        resource = f"agent:{run_row.agent_id}"
+        ctx.record("agent.lose_conversation", resource, {"run": run, "why": altered}, _FOUND)
     if session_id is None or afresh or tool_changes.is_outdated(ctx, run_row):
         ctx.tx.run(statements.FORGET_SESSION, agent=run_row.agent_id)
         return
@@ -298,5 +308,8 @@ def keep_session(
 
 
 def has_full_access(ctx: Context, agent: Agent) -> bool:
+    """Return whether people let an agent's programs use the whole machine; a grant that another
+    agent passed on counts for nothing."""
     held = ctx.held(agent.id, Resource(ResourceKind.ACTION, FULL_ACCESS))
-    return holding(held, Level.USE, ctx.now).allowed
+    by_people = [grant for grant in held if grant.granted_by_agent is None]
+    return holding(by_people, Level.USE, ctx.now).allowed

@@ -10,6 +10,7 @@ from remit.adapters import registry
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros
 from remit.errors import Conflict, RemitError
 from remit.model.connections.commit_identity import CommitIdentity
+from remit.model.connections.lent_plugin import LentPlugin
 from remit.model.connections.mcp_server import McpServer
 from remit.model.execution.limit import stored
 from remit.model.organisation.agent import Agent
@@ -17,7 +18,7 @@ from remit.model.organisation.principal import Principal
 from remit.services import lookup, shapes, views
 from remit.services.changes import changes
 from remit.services.command import FOR_REMIT, Answer, Context, logged
-from remit.services.connections import folders, mcp_servers
+from remit.services.connections import folders, lent_plugins, mcp_servers
 from remit.services.execution import situation
 from remit.services.execution.run_queue import has_full_access
 from remit.services.execution.running import entered
@@ -35,6 +36,9 @@ from remit.store.organisation import people
 MOST_FAILURES_OF_SESSION = 2
 #: How many days of notes a new session begins with; none unless `runtimeConfig` says so.
 DAILY_NOTES = "dailyNotes"
+_BEGUN_ANEW = (
+    "conversation: this is a new one, because the kept one was not only written by your program\n"
+)
 _UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
 
 
@@ -66,6 +70,7 @@ class Briefing:
     turn: inbox.Turn
     offers: frozenset[str]
     folders: folders.Shown
+    lent: Sequence[LentPlugin]
     memory: Sequence[Memory]
 
 
@@ -81,7 +86,9 @@ def briefing(ctx: Context, *, run: str, token: str) -> Briefing:
     agent = lookup.known_agent(ctx, run_row.agent_id)
     company = ctx.tx.existing(people.COMPANY, company=run_row.company_id)
     settings = registry.usable(agent.adapter_type, json.loads(agent.adapter_config))
-    session = _resumed(ctx, agent, getattr(settings, "session_policy", None))
+    stored_session = ctx.tx.one(statements.SESSION, agent=agent.id)
+    policy = getattr(settings, "session_policy", None)
+    session = _resumed(ctx, agent, stored_session, policy)
     left = limits.capped(
         ctx, {kind.value: means.left for kind, means in ledger.means(ctx, agent.id).items()}
     )
@@ -95,6 +102,8 @@ def briefing(ctx: Context, *, run: str, token: str) -> Briefing:
         offers = overview.offered.body(ctx)
         memory = [] if session else _memory(ctx, agent)
     told = situation.of_run(ctx, run_row, agent, to_know)
+    if stored_session is not None and stored_session.session_id == statements.ALTERED:
+        told += _BEGUN_ANEW
     return Briefing(
         left=left,
         limits=stored(company.limits).view(),
@@ -115,6 +124,7 @@ def briefing(ctx: Context, *, run: str, token: str) -> Briefing:
         turn=turn,
         offers=offers,
         folders=shown_folders(ctx, me, agent),
+        lent=lent_plugins.lent_to(ctx, agent),
         memory=memory,
     )
 
@@ -149,10 +159,11 @@ def _memory(ctx: Context, agent: Agent) -> list[Memory]:
     return memories
 
 
-def _resumed(ctx: Context, agent: Agent, policy: Any) -> statements.Session | None:
+def _resumed(
+    ctx: Context, agent: Agent, session: statements.Session | None, policy: Any
+) -> statements.Session | None:
     """The session that the run resumes; None if it begins a new one."""
     lease = ctx.tx.one(leases.LEASE, agent=agent.id)
-    session = ctx.tx.one(statements.SESSION, agent=agent.id)
     if lease is not None and lease.failures >= MOST_FAILURES_OF_SESSION:
         return None
     return session if resumable(session, policy, agent.adapter_type, ctx.now) else None
@@ -164,7 +175,7 @@ def resumable(
     """Return whether the agent's policy lets a session be resumed; without a policy, never."""
     if session is None or policy is None or session.adapter_type != adapter_type:
         return False
-    if session.session_id == statements.FRESH:
+    if session.session_id in (statements.FRESH, statements.ALTERED):
         return False
     if policy.max_age and now - session.begun_at > _duration(policy.max_age):
         return False

@@ -14,6 +14,7 @@ from remit.authority import Action, holding
 from remit.clock import MINUTE, Micros
 from remit.errors import BadInput, Conflict, NotFound, Refused, stale
 from remit.ids import AgentId, ApprovalId, CompanyId, MessageId, QuestionId
+from remit.model.event import Event
 from remit.model.messaging.mail import LONGEST_SUBJECT
 from remit.model.organisation import configuration as configurations
 from remit.model.organisation.agent import OPERATIONAL, Agent
@@ -31,10 +32,10 @@ from remit.model.organisation.decision import Decision, Effect
 from remit.model.organisation.grant import (
     AGENT_CREATE,
     APPROVAL_DECIDE,
-    FULL_ACCESS,
     Level,
     Resource,
     ResourceKind,
+    is_over_machine,
 )
 from remit.model.organisation.permission import PermissionLevel, Reach
 from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
@@ -49,6 +50,7 @@ from remit.services.work import waits
 from remit.store.engine.statement import renewed
 from remit.store.organisation import governance as statements
 from remit.store.organisation import people
+from remit.store.record import events as event_log
 from remit.store.work import outcomes as outcome_statements
 
 DECIDING = Resource(ResourceKind.ACTION, APPROVAL_DECIDE)
@@ -184,10 +186,30 @@ def revise(ctx: Context, approval: Approval, payload: Mapping[str, Any]) -> Appr
 
 
 def is_altered(ctx: Context, approval: Approval) -> bool:
-    """Return whether the payload differs from its latest revision or from its digest."""
+    """Return whether the payload differs from its latest revision, from its digest, or from the
+    digest in the record."""
     seen = ctx.tx.one(statements.REVISION, approval=approval.id, number=approval.revision)
     same = seen is not None and (seen.payload, seen.digest) == (approval.payload, approval.digest)
-    return not same or not is_as_asked(approval)
+    return not same or not is_as_asked(approval) or not is_as_recorded(ctx, approval)
+
+
+def is_as_recorded(ctx: Context, approval: Approval) -> bool:
+    """Return whether the event of the latest submission names this revision and this digest.
+
+    Who can write to the database can change payload, digest and revision together, but not the
+    event without breaking the chain. A request that its decider made and approved at once was never
+    submitted; its approval is the event.
+    """
+    named = {"resource": f"approval:{approval.id}"}
+    events = ctx.tx.all(event_log.SUBMISSIONS, **named)
+    if not events and approval.status not in OPEN:
+        events = ctx.tx.all(event_log.APPROVED, **named)
+    return bool(events) and submits(events[-1], approval)
+
+
+def submits(event: Event, approval: Approval) -> bool:
+    """Return whether an event is unchanged and submits an approval as it is now."""
+    return event_log.tells_of(event, revision=approval.revision, digest=approval.digest)
 
 
 def refuse_altered(ctx: Context, approval: Approval) -> None:
@@ -213,6 +235,12 @@ def check_seen(approval: Approval, seen: int | None) -> None:
             revision=approval.revision,
             digest=approval.digest,
         )
+
+
+def still_asks(approval: Approval, revision: int, digest: str) -> bool:
+    """Return whether an approval is undecided and asks for exactly what somebody saw."""
+    seen = (ApprovalStatus.PENDING, revision, digest)
+    return (approval.status, approval.revision, approval.digest) == seen
 
 
 def move(ctx: Context, approval: Approval, wanted: ApprovalStatus, note: str | None) -> Approval:
@@ -470,7 +498,7 @@ def is_for_people(ctx: Context, approval: Approval, *at_hand: Agent | None) -> b
             return (
                 payload.get("permissionLevel") is not None
                 or bool(payload.get("permissions"))
-                or any(wish.get("resource") == FULL_ACCESS for wish in payload.get("grants", ()))
+                or any(is_over_machine(wish.get("resource")) for wish in payload.get("grants", ()))
                 or configurations.is_for_people(payload["requestedConfigurationSnapshot"])
             )
         case ApprovalType.CONFIG_CHANGE:
@@ -482,11 +510,36 @@ def is_for_people(ctx: Context, approval: Approval, *at_hand: Agent | None) -> b
             # A helper has the adapter of its requester.
             borrows = payload["action"] == AGENT_CREATE and asker is not None
             config = configurations.configuration_of(asker) if asker and borrows else None
-            return payload["resource"] == FULL_ACCESS or (
+            return is_over_machine(payload["resource"]) or (
                 config is not None and configurations.is_for_people(config)
             )
         case _:
             return False
+
+
+def is_closed_to_caller(ctx: Context, approval: Approval) -> bool:
+    """Return whether the calling agent may not decide it: only people may, or the agent gains by
+    it."""
+    if ctx.actor.kind is not ActorKind.AGENT:
+        return False
+    own = approval.agent_id is not None and approval.agent_id in ctx.boss_chain(ctx.actor.id)
+    return own or is_for_people(ctx, approval)
+
+
+def may_be_decided(ctx: Context, approval: Approval) -> bool:
+    """Return whether the caller may decide about an approval now."""
+    undecided = approval.status in OPEN and not approval.expired(ctx.now)
+    return (
+        undecided
+        and ctx.decide(
+            Action.APPROVAL_DECIDE,
+            DECIDING,
+            over=approval.home_agent_id or approval.agent_id,
+            requester=approval.requested_by_agent_id,
+            listed=False,
+            for_people=is_closed_to_caller(ctx, approval),
+        ).allowed
+    )
 
 
 def _agent(ctx: Context, agent: AgentId | None, at_hand: Iterable[Agent | None]) -> Agent | None:

@@ -16,15 +16,17 @@ from remit.model.organisation.approval import (
     ASKED_DIRECTLY,
     LONGEST_COMMENT,
     LONGEST_NOTE,
+    OPEN,
     Approval,
     ApprovalStatus,
     ApprovalType,
     Comment,
+    Revision,
 )
 from remit.model.organisation.configuration import RevisionSource, configuration_of
 from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
-from remit.services.command import FOR_REMIT, Context, command, query
+from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.fields import (
     ApprovalRef,
     CompanyRef,
@@ -35,7 +37,7 @@ from remit.services.fields import (
     Text,
     Words,
 )
-from remit.services.governance import approval_engine, pending_calls
+from remit.services.governance import approval_engine, pending_calls, statement
 from remit.services.hiring import configuration, hiring
 from remit.services.organisation import termination
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
@@ -177,18 +179,55 @@ def listing(
     return page[:limit]
 
 
-@query("approvals.show", AsRoute("GET /approvals/{id}", "show_approval"))
-def show(ctx: Context, *, approval: ApprovalRef) -> shapes.ApprovalInFullShape:
-    """An approval: its payload, all its revisions, and the comments on it."""
+@query("approvals.show")
+def show(ctx: Context, *, approval: str) -> shapes.ApprovalInFullShape:
+    """An approval in full; nobody is remembered to have looked."""
+    return _in_full(ctx, _require(ctx, Action.APPROVAL_READ, approval))
+
+
+@logged("approvals.look", AsRoute("GET /approvals/{id}", "show_approval"))
+def look(ctx: Context, *, approval: ApprovalRef) -> shapes.ApprovalInFullShape:
+    """An approval: the statement of all that it would apply, its payload, its revisions, and the
+    comments on it. A reader who may decide is remembered to have seen this revision."""
     row = _require(ctx, Action.APPROVAL_READ, approval)
+    view = _in_full(ctx, row)
+    statement.looked(ctx, row, view["statement"])
+    return view
+
+
+def _in_full(ctx: Context, row: Approval) -> shapes.ApprovalInFullShape:
     return {
         **_view(ctx, row),
-        "revisions": [
-            configuration.as_seen(ctx, views.approval_revision(revision))
-            for revision in ctx.tx.all(statements.REVISIONS, approval=row.id)
-        ],
+        "revisions": _revisions(ctx, row),
         "comments": _comments(ctx, row, "", 500),
+        "statement": statement.of(ctx, row),
+        "altered": row.status in OPEN and approval_engine.is_altered(ctx, row),
     }
+
+
+def _revisions(ctx: Context, row: Approval) -> list[shapes.ApprovalRevisionShape]:
+    revisions = ctx.tx.all(statements.REVISIONS, approval=row.id)
+    earlier: list[Revision | None] = [None, *revisions]
+    return [
+        {
+            **configuration.as_seen(ctx, views.approval_revision(revision)),
+            "changes": [] if before is None else statement.changes(before, revision),
+        }
+        for before, revision in zip(earlier, revisions, strict=False)
+    ]
+
+
+@query("approvals.content")
+def content(ctx: Context, *, approval: str) -> shapes.StoredContentShape:
+    """Name the content that an undecided call would write, for its requester and its deciders."""
+    row = _require(ctx, Action.APPROVAL_READ, approval)
+    mine = row.requester == ctx.actor.address or approval_engine.may_be_decided(ctx, row)
+    if row.blob_file_id is None or row.blob_sha256 is None or not mine:
+        raise NotFound(
+            "There is no content here that waits to be written.",
+            "Look at the file itself, if it was approved.",
+        )
+    return {"file_id": row.blob_file_id, "sha256": row.blob_sha256}
 
 
 @command("approvals.approve", AsRoute("POST /approvals/{id}/approve", "approve", spelled=_NOTE))
@@ -246,10 +285,16 @@ def _decide(
     note: str | None = None,
     expected_revision: int | None = None,
 ) -> tuple[Approval, str | None]:
-    row, remark = _require_deciding(ctx, approval), note or None
+    row, remark = require_deciding(ctx, approval), note or None
     if wanted is not ApprovalStatus.REJECTED:  # rejecting is the way to get rid of an altered one
         approval_engine.refuse_altered(ctx, row)
     approval_engine.check_seen(row, expected_revision)
+    if wanted is ApprovalStatus.APPROVED and not statement.of(ctx, row)["whole"]:
+        raise Conflict(
+            "Not all of what it would apply can be shown, so it cannot be approved.",
+            "Look at its statement for the reason; reject it, and have it asked for anew.",
+            code="not_whole",
+        )
     new = approval_engine.move(ctx, row, wanted, remark)
     ctx.record(_DECIDED[wanted], f"approval:{new.id}", _details(new))
     _keep_note(ctx, new)
@@ -432,7 +477,8 @@ def expire(ctx: Context, *, approval: str) -> shapes.ApprovalShape:
     return views.approval(new)
 
 
-def _require_deciding(ctx: Context, text: str) -> Approval:
+def require_deciding(ctx: Context, text: str) -> Approval:
+    """Return an approval that the caller may decide and that has not expired."""
     row = _require(ctx, Action.APPROVAL_DECIDE, text)
     _refuse_expired(ctx, row)
     return row
@@ -452,7 +498,7 @@ def _require(ctx: Context, action: Action, text: str) -> Approval:
         over=row.home_agent_id or row.agent_id,
         requester=row.requested_by_agent_id,
         listed=False,
-        for_people=ctx.actor.kind is ActorKind.AGENT and _is_for_people(ctx, row),
+        for_people=approval_engine.is_closed_to_caller(ctx, row),
     )
     return row
 
@@ -481,13 +527,6 @@ APPROVAL = lookup.Noun(
     _reader,
     parameters=lambda _: {"limit": _MOST_WITH_PREFIX},
 )
-
-
-def _is_for_people(ctx: Context, approval: Approval) -> bool:
-    """Return whether the calling agent may not decide it: only people may, or the agent gains by
-    it."""
-    own = approval.agent_id is not None and approval.agent_id in ctx.boss_chain(ctx.actor.id)
-    return own or approval_engine.is_for_people(ctx, approval)
 
 
 def _expiry(ctx: Context, at: str | None) -> Micros | None:

@@ -51,6 +51,16 @@ class HireShape(TypedDict):
     approval: ApprovalShape | None
 
 
+class EntryShape(TypedDict):
+    """A part of a statement, as plain text in which nothing is invisible."""
+
+    #: The path of a value, such as `adapterConfig.args[0]`; empty for a sentence.
+    name: str
+    #: `danger`, `note`, `value`, `words`, `difference` or `link`.
+    kind: str
+    lines: list[str]
+
+
 class ApprovalRevisionShape(TypedDict):
     number: int
     payload: dict[str, object]
@@ -58,6 +68,15 @@ class ApprovalRevisionShape(TypedDict):
     author_agent_id: str | None
     author_user_id: str | None
     created_at: Moment
+    #: Differences to the revision before, as a statement shows them.
+    changes: list[EntryShape]
+
+
+class StoredContentShape(TypedDict):
+    """The content that a call which waits would write."""
+
+    file_id: str
+    sha256: str
 
 
 class CommentShape(OwnedShape):
@@ -70,9 +89,30 @@ class CommentShape(OwnedShape):
     updated_at: Moment
 
 
+class StatementSectionShape(TypedDict):
+    title: str
+    entries: list[EntryShape]
+
+
+class StatementShape(TypedDict):
+    """Everything that an approval would apply, for whoever decides."""
+
+    revision: int
+    #: Whether all of it is here. A part is never approved.
+    whole: bool
+    #: Whether the reader may decide about it now.
+    may_decide: bool
+    #: Whether the reader looked at this revision before.
+    seen: bool
+    sections: list[StatementSectionShape]
+
+
 class ApprovalInFullShape(ApprovalShape):
     revisions: list[ApprovalRevisionShape]
     comments: list[CommentShape]
+    statement: StatementShape
+    #: Whether it is not what was submitted, by the record.
+    altered: bool
 
 
 class DeletedAgentShape(TypedDict):

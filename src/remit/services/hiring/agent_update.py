@@ -16,7 +16,6 @@ from remit.model.organisation.configuration import (
     changed,
     configuration_of,
     is_for_people,
-    lends_secret,
 )
 from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
@@ -118,7 +117,7 @@ def _asks(ctx: Context, agent: Agent, wanted: dict[str, object]) -> bool:
     if ctx.decide(Action.CONFIG_CHANGE, home=agent.id, for_people=for_people).allowed:
         return False
     company = ctx.tx.existing(people.COMPANY)
-    return company.require_approval_for_config_changes or lends_secret(wanted, now)
+    return company.require_approval_for_config_changes or for_people
 
 
 def _answer(agent: Agent, difference: list[shapes.DifferenceShape]) -> shapes.UpdatedAgentShape:

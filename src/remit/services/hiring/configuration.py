@@ -18,7 +18,6 @@ from remit.model.organisation.configuration import (
     changed_paths,
     configuration_of,
     is_for_people,
-    lends_secret,
     revision_of,
     value_at,
 )
@@ -106,7 +105,7 @@ def may_read(ctx: Context, *, company: str | None = None) -> None:
     _require_reading(ctx, None)
 
 
-def _readable(ctx: Context) -> bool:
+def is_readable(ctx: Context) -> bool:
     """Return whether the caller may read configurations, for views that show more to those who
     may."""
     if ctx.actor.kind is not ActorKind.AGENT:
@@ -172,7 +171,7 @@ def propose(
     expected_revision: Annotated[int, Range(1, NEWEST)] | None = None,
 ) -> shapes.HireShape:
     """Ask for a change of the configuration of somebody below; where the company does not want
-    to be asked, it takes effect at once, unless it decides what becomes of a secret."""
+    to be asked, it takes effect at once, unless only people may decide about it."""
     agent_row = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.CONFIG_PROPOSE, over=agent_row.id)
     _check_seen(agent_row, expected_revision)
@@ -182,7 +181,7 @@ def propose(
     if not _differs(agent_row, wanted):
         raise Conflict("It is configured like that already.", "There is nothing to propose.")
     company = ctx.tx.existing(people.COMPANY)
-    lends = lends_secret(wanted, configuration_of(agent_row))
+    for_people = is_for_people(wanted, configuration_of(agent_row))
     # An agent has one tool for both, so its proposal takes effect if it may change; a person who
     # proposes wants a decision.
     may_change = (
@@ -193,7 +192,7 @@ def propose(
             for_people=_is_for_people(ctx, agent_row, changes),
         ).allowed
     )
-    if may_change or (not company.require_approval_for_config_changes and not lends):
+    if may_change or (not company.require_approval_for_config_changes and not for_people):
         new = apply(ctx, agent_row, wanted, RevisionSource.PROPOSAL)
         return {"agent": views.agent(new), "approval": None}
     payload = proposal(agent_row, wanted, reason)
@@ -301,7 +300,7 @@ def changes_seen(
     ctx: Context, changes: list[shapes.DifferenceShape]
 ) -> list[shapes.DifferenceShape]:
     """Changes without the values that they replace, unless the caller may read them."""
-    if _readable(ctx):
+    if is_readable(ctx):
         return changes
     return [{"path": entry["path"], "now": entry["now"]} for entry in changes]
 

@@ -5,11 +5,13 @@ undecided requests.
 """
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput, Conflict
 from remit.model.organisation.agent import Agent
-from remit.model.organisation.agent_spec import agent_name
+from remit.model.organisation.agent_spec import AgentSpec, agent_name
 from remit.model.organisation.approval import ApprovalType
 from remit.model.organisation.company import Company
 from remit.model.organisation.decision import Decision, Effect
@@ -49,16 +51,7 @@ def create_agent(
     me = lookup.agent_row(ctx, ctx.actor.id)
     if me is None:
         raise BadInput("Agents use this.", "Create an agent directly instead.")
-    company = ctx.tx.existing(people.COMPANY)
-    spec = agent_spec.read(
-        {
-            "name": called,
-            "title": described[:100],
-            "prompt": prompt_for(called, described, follower),
-            "runtime_config": {"type": "default", "autoReply": auto_reply, "nextAgent": follower},
-            **_helper_adapter(ctx, company, me),
-        }
-    )
+    spec = _helper(ctx, me, called, described, follower, auto_reply=auto_reply)
     decision = ctx.decide(Action.AGENT_CREATE, HIRING)
     permitted = decision.reason != _UNPERMITTED
 
@@ -72,6 +65,29 @@ def create_agent(
     )
     agent, _ = tree.create_with_mandate(ctx, spec, me)
     return {"agent": views.agent(agent), "prompt": agent.prompt}
+
+
+def asked_for(ctx: Context, me: Agent, arguments: Mapping[str, Any]) -> AgentSpec:
+    """Return the helper that a call of `create_agent` makes, for whoever approves the call."""
+    return _helper(
+        *(ctx, me, agent_name(arguments.get("name")), clean_role(arguments.get("role"))),
+        clean_line(arguments.get("next_agent", "human"), "nextAgent", longest=100),
+        auto_reply=bool(arguments.get("auto_reply", True)),
+    )
+
+
+def _helper(
+    ctx: Context, me: Agent, name: str, role: str, follower: str, *, auto_reply: bool
+) -> AgentSpec:
+    return agent_spec.read(
+        {
+            "name": name,
+            "title": role[:100],
+            "prompt": prompt_for(name, role, follower),
+            "runtime_config": {"type": "default", "autoReply": auto_reply, "nextAgent": follower},
+            **_helper_adapter(ctx, ctx.tx.existing(people.COMPANY), me),
+        }
+    )
 
 
 def _helper_adapter(ctx: Context, company: Company, me: Agent) -> Arguments:

@@ -15,9 +15,10 @@ from remit.model.organisation.configuration import (
     CONFIG_KEYS,
     RevisionSource,
     configuration_of,
-    lends_secret,
+    is_for_people,
 )
 from remit.model.organisation.decision import Decision, Effect, deny
+from remit.model.organisation.grant import is_over_machine
 from remit.model.organisation.permission import PermissionLevel, permission_level
 from remit.model.organisation.principal import ActorKind
 from remit.model.text import clean_text
@@ -139,7 +140,7 @@ def _take_on(
     description = {key: value for key, value in described.items() if key != "reason"}
     spec = agent_spec.new(ctx, description, boss)
     wanted_level = _level(ctx, spec, level, boss)
-    waits = _may_hire(ctx, spec, boss, for_delegation=outcome is not None)
+    waits = _may_hire(ctx, spec, boss, wanted_grants, for_delegation=outcome is not None)
     status = AgentStatus.PENDING_APPROVAL if waits else AgentStatus.IDLE
     agent, mandate = tree.create_with_mandate(
         ctx,
@@ -158,7 +159,8 @@ def _take_on(
         started = lookup.known_agent(ctx, agent.id)
         return Hired(started, mandate, None, moved)
     for wish in wishes:
-        grants.weigh(ctx, agent, wish)  # refuse now what could not be granted later
+        if not _is_for_people(ctx, wish):
+            grants.weigh(ctx, agent, wish)  # refuse now what could not be granted later
     if boss is not None and amounts:
         reservations.weigh(ctx, boss, amounts)
     payload = approval_engine.hire_payload(
@@ -176,7 +178,14 @@ def _take_on(
     return Hired(agent, mandate, approval)
 
 
-def _may_hire(ctx: Context, spec: AgentSpec, boss: Agent | None, *, for_delegation: bool) -> bool:
+def _may_hire(
+    ctx: Context,
+    spec: AgentSpec,
+    boss: Agent | None,
+    wanted_grants: object,
+    *,
+    for_delegation: bool,
+) -> bool:
     """Return whether the hire needs approval; refuses one that is not permitted at all."""
     home = boss.id if boss else None
     decision = ctx.decide(Action.AGENT_CREATE, HIRING, home=home, for_delegation=for_delegation)
@@ -187,9 +196,11 @@ def _may_hire(ctx: Context, spec: AgentSpec, boss: Agent | None, *, for_delegati
         return True
     ctx.accept(Action.AGENT_CREATE, f"agent:{spec.name}", decision)
     settings = {"adapterConfig": json.loads(spec.adapter_config)}
-    if ctx.actor.kind is ActorKind.AGENT and lends_secret(settings):
-        # A person decides which agent gets a secret, and where requests with it are sent, whatever
-        # the company's settings.
+    if ctx.actor.kind is ActorKind.AGENT and (
+        is_for_people(settings) or any(_is_for_people(ctx, wish) for wish in _listed(wanted_grants))
+    ):
+        # A person decides which agent gets a secret or the whole machine, and where requests with
+        # a secret are sent, whatever the company's settings.
         return True
     return company.require_board_approval_for_new_agents
 
@@ -293,8 +304,12 @@ def take_effect(ctx: Context, approval: Approval) -> None:
                     f"{mandate.title!r} has another owner by now.",
                     "Reject it; the new owner can hire.",
                 )
-        _begin(ctx, working, mandate, payload["grants"], None, for_outcome=for_outcome)
+        by_people = [wish for wish in payload["grants"] if _is_for_people(ctx, wish)]
+        others = [wish for wish in payload["grants"] if wish not in by_people]
+        _begin(ctx, working, mandate, others, None, for_outcome=for_outcome)
         _set_aside(ctx, working, mandate, payload.get("setAside"))
+    for wish in by_people:
+        grants.give_to(ctx, working, wish)
 
 
 def _as_approved(
@@ -369,7 +384,8 @@ def resubmitted(ctx: Context, approval: Approval, changes: Mapping[str, Any]) ->
     if "grants" in changes:
         wishes = _wishes(changes["grants"], mandate, for_outcome=payload["outcomeId"] is not None)
         for wish in wishes:
-            grants.weigh(ctx, agent, wish)
+            if not _is_for_people(ctx, wish):
+                grants.weigh(ctx, agent, wish)
     reason = _reason(changes.get("reason", payload.get("reason")))
     return approval_engine.hire_payload(
         agent,
@@ -418,18 +434,32 @@ def _refuse_another_hire(
             )
 
 
-def _wishes(
-    wanted_grants: object, mandate: Outcome, *, for_outcome: bool
-) -> list[dict[str, object]]:
-    """Validate the grants for the new agent; those of a hire for an outcome end with it."""
+def _listed(wanted_grants: object) -> Sequence[object]:
     if (
         not isinstance(wanted_grants, Sequence)
         or isinstance(wanted_grants, str)
         or len(wanted_grants) > MOST_GRANTS
     ):
         raise BadInput(f"grants: must be a list of at most {MOST_GRANTS}.")
+    return wanted_grants
+
+
+def _is_for_people(ctx: Context, wish: object) -> bool:
+    """Return whether an agent wishes a right over the machine, which the person gives who approves
+    the hire, and not the agent that asks."""
+    return (
+        ctx.actor.kind is ActorKind.AGENT
+        and isinstance(wish, Mapping)
+        and is_over_machine(wish.get("resource"))
+    )
+
+
+def _wishes(
+    wanted_grants: object, mandate: Outcome, *, for_outcome: bool
+) -> list[dict[str, object]]:
+    """Validate the grants for the new agent; those of a hire for an outcome end with it."""
     wishes = []
-    for number, wish in enumerate(wanted_grants):
+    for number, wish in enumerate(_listed(wanted_grants)):
         if not isinstance(wish, Mapping):
             raise BadInput(f"grants.{number}: must be an object.")
         expires_at = wish.get("expiresAt", wish.get("expires_at"))

@@ -25,7 +25,7 @@ from remit.services.hiring import agent_spec
 from remit.services.knowledge import documents
 from remit.services.messaging import mail
 from remit.services.organisation import permissions, termination, tree
-from remit.services.people import users
+from remit.services.people import token_record, users
 from remit.services.rights import grants
 from remit.services.subjects import require_file
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
@@ -175,7 +175,7 @@ def wake(ctx: Context, *, agent: AgentRef, reason: Remark | None = "") -> shapes
 @command("agents.stop")
 def stop(ctx: Context, *, agent: str) -> shapes.AgentShape:
     """End what an agent is doing and keep it from being started."""
-    agent_row = _require_control(ctx, agent)
+    agent_row = require_control(ctx, agent)
     outcome_ending.stop(ctx, agent_row)
     idle = lookup.known_agent(ctx, agent_row.id)
     if idle.status is not AgentStatus.PAUSED:
@@ -202,7 +202,7 @@ def start(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
 )
 def restart(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     """End what an agent is doing, and begin anew at once."""
-    agent_row = _require_control(ctx, agent, lifts=True)
+    agent_row = require_control(ctx, agent, lifts=True)
     outcome_ending.stop(ctx, agent_row)
     idle = lookup.known_agent(ctx, agent_row.id)
     if idle.status in (AgentStatus.PAUSED, AgentStatus.ERROR):
@@ -219,7 +219,7 @@ def restart(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
 )
 def abort(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     """End an agent's run; something new starts it again."""
-    agent_row = _require_control(ctx, agent)
+    agent_row = require_control(ctx, agent)
     if ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent_row.id) is None:
         raise Conflict(f"{agent_row.name} is not running.", "There is nothing to end.")
     outcome_ending.stop(ctx, agent_row)
@@ -233,7 +233,7 @@ def abort(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
 )
 def new_session(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     """Have an agent's next run begin a new conversation; what it wrote down stays."""
-    agent_row = _require_control(ctx, agent)
+    agent_row = require_control(ctx, agent)
     whose = (agent_row.id, agent_row.company_id, agent_row.adapter_type)
     afresh = run_statements.Session(*whose, run_statements.FRESH, ctx.now, ctx.now, 0)
     ctx.tx.run(run_statements.KEEP_SESSION, **row(afresh))
@@ -271,7 +271,7 @@ def _controlled(ctx: Context, agent: Agent, event: str) -> shapes.AgentShape:
     return views.agent(lookup.known_agent(ctx, agent.id))
 
 
-def _require_control(ctx: Context, text: str, *, lifts: bool = False) -> Agent:
+def require_control(ctx: Context, text: str, *, lifts: bool = False) -> Agent:
     """Return an agent that the caller may control: one above it, or a person over its part of the
     company.
 
@@ -294,7 +294,7 @@ def _is_paused_by_person(ctx: Context, agent: Agent) -> bool:
 
 
 def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> shapes.AgentShape:
-    agent = _require_control(ctx, text, lifts=wanted is AgentStatus.IDLE)
+    agent = require_control(ctx, text, lifts=wanted is AgentStatus.IDLE)
     if wanted is AgentStatus.IDLE and agent.status not in (AgentStatus.PAUSED, AgentStatus.ERROR):
         raise Conflict(f"{agent.name} is not paused.", "Look at the agent's status.")
     tree.set_status(ctx, agent, wanted)
@@ -407,6 +407,6 @@ def revoke_key(
     token = ctx.tx.one(people.TOKEN, token=key)
     if token is None or token.agent_id != agent_row.id:
         raise NotFound("There is no such key.")
-    ctx.tx.run(people.REVOKE_TOKEN, token=token.id)
-    ctx.record("token.revoke", f"token:{token.id}", {"agent_id": agent_row.id})
+    if not token_record.end(ctx, people.REVOKE_TOKEN, token=token.id):
+        ctx.record("token.revoke", f"token:{token.id}", {"agent_id": agent_row.id})
     return {"id": token.id, "revoked": True}

@@ -5,9 +5,11 @@ below it later. While it exists no run, job, channel mail, schedule, check or me
 agent begins, and its tokens are refused. Live runs end in the same transaction: their mail returns
 without counting an attempt and what was due stays due, so lifting a halt is deleting its row.
 
-A halt belongs to the highest who asked for it: somebody above its maker takes it over.
+A halt belongs to the highest who asked for it: somebody above its maker takes it over. That of a
+company from outside belongs to its acceptance (`services/acceptance`), and nobody lifts it.
 """
 
+import shlex
 from typing import Annotated
 
 from remit.authority import Action, GivenFacts
@@ -26,6 +28,7 @@ from remit.store.connections import checks as check_statements
 from remit.store.engine.statement import renewed
 from remit.store.execution import jobs as job_statements
 from remit.store.organisation import halts as statements
+from remit.store.organisation import people
 
 #: Why no run is started, and the exit reason of a run that was live.
 STOPPED = run_endings.STOPPED
@@ -50,10 +53,7 @@ def stop(
     | None = None,
 ) -> shapes.StoppedShape:
     """Stop a company, or an agent and everybody below it. Stopping twice is one halt."""
-    top = _top(ctx, company, agent)
-    ctx.require(Action.HALT_STOP, on=_on(ctx, top), place=ctx.boss_chain(top.id if top else None))
-    if top is not None:
-        top.require_operational("Choose an agent that works here.")
+    top = require_stop(ctx, company, agent)
     before = _halt_of(ctx, top)
     halt = Halt(
         id=before.id if before else HaltId(ctx.ids.new()),
@@ -92,11 +92,7 @@ def go(
     ctx: Context, *, company: CompanyRef | None = None, agent: AgentRef | None = None
 ) -> shapes.LiftedShape:
     """Remove one halt: the company's, or that of an agent. Others stay."""
-    top = _top(ctx, company, agent)
-    halt = _halt_of(ctx, top)
-    ctx.require(Action.HALT_GO, on=_on(ctx, top), **_lifting(ctx, top.id if top else None, halt))
-    if halt is None:
-        raise Conflict(*_not_stopped(ctx, top), code="not_stopped")
+    top, halt = require_go(ctx, company, agent)
     ctx.tx.run(statements.DELETE_HALT, halt=halt.id)
     ctx.record("halt.go", _on(ctx, top), {"halt": halt.id, "level": halt.level})
     left = ctx.tx.all(statements.HALTS)
@@ -122,6 +118,8 @@ def listing(ctx: Context, *, company: CompanyRef | None = None) -> list[shapes.L
 
 
 def _may_lift(ctx: Context, halt: Halt) -> bool:
+    if halt.awaits_acceptance:
+        return False
     return ctx.decide(Action.HALT_GO, **_lifting(ctx, halt.agent_id, halt)).allowed
 
 
@@ -159,6 +157,9 @@ def arrived(ctx: Context, agent_id: str) -> None:
 def sentence(ctx: Context, halt: Halt) -> str:
     """Sentence about a halt: of what, by whom, when and why."""
     shown = view(ctx, halt)
+    if halt.awaits_acceptance:
+        came = f"came from outside: {shown['by_name']} imported it at {shown['since']}"
+        return f"The company {came}, and nobody has accepted it."
     what = (
         "The company was"
         if halt.agent_id is None
@@ -184,8 +185,35 @@ def view(ctx: Context, halt: Halt) -> shapes.HaltShape:
 
 
 _view = views.view_of(
-    Halt, shapes.HaltShape, supplied={"agent", "by", "by_name"}, level="level", since="created_at"
+    Halt,
+    shapes.HaltShape,
+    supplied={"agent", "by", "by_name"},
+    level="level",
+    since="created_at",
+    awaits_acceptance="awaits_acceptance",
 )
+
+
+def require_stop(ctx: Context, company: str | None, agent: str | None) -> Agent | None:
+    """Return the agent to be stopped, or None for the company; refused to who may not stop it."""
+    top = _top(ctx, company, agent)
+    ctx.require(Action.HALT_STOP, on=_on(ctx, top), place=ctx.boss_chain(top.id if top else None))
+    if top is not None:
+        top.require_operational("Choose an agent that works here.")
+    return top
+
+
+def require_go(ctx: Context, company: str | None, agent: str | None) -> tuple[Agent | None, Halt]:
+    """Return the agent whose halt is to be lifted, or None for the company, and the halt; refused
+    to who may not lift it."""
+    top = _top(ctx, company, agent)
+    halt = _halt_of(ctx, top)
+    ctx.require(Action.HALT_GO, on=_on(ctx, top), **_lifting(ctx, top.id if top else None, halt))
+    if halt is None:
+        raise Conflict(*_not_stopped(ctx, top), code="not_stopped")
+    if halt.awaits_acceptance:
+        raise Conflict(sentence(ctx, halt), _step(ctx, halt), code="not_accepted")
+    return top, halt
 
 
 def _top(ctx: Context, company: str | None, agent: str | None) -> Agent | None:
@@ -240,10 +268,16 @@ def _end_work(ctx: Context, top: Agent | None) -> shapes.EndedByHaltShape:
 
 
 def _step(ctx: Context, halt: Halt) -> str:
-    return f"`{command_for(ctx, halt)}` lets it go on."
+    does = (
+        "shows what it would run, and lets it go on" if halt.awaits_acceptance else "lets it go on"
+    )
+    return f"`{command_for(ctx, halt)}` {does}."
 
 
 def command_for(ctx: Context, halt: Halt) -> str:
+    if halt.awaits_acceptance:
+        name = ctx.tx.existing(people.COMPANY, company=halt.company_id).name
+        return f"remit company accept {shlex.quote(name)}"
     top = lookup.agent_row(ctx, AgentId(halt.agent_id)) if halt.agent_id else None
     return f"remit go {top.name}" if top else "remit go"
 

@@ -17,12 +17,12 @@ from remit.services.execution import waking
 from remit.services.hiring import configuration
 from remit.services.messaging import escalation
 from remit.services.organisation import halts, tree
+from remit.services.people import token_record
 from remit.services.rights import grants
 from remit.services.shape_basics import JsonObject
 from remit.services.work import outcome_ending, outcomes
 from remit.store.organisation import agents as statements
 from remit.store.organisation import grants as grant_statements
-from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
 
 Step = JsonObject
@@ -245,7 +245,7 @@ class Steps:
         self._expect([now.adapter_type, now.adapter_config, now.seat_user_id], list(was), now.name)
         # The person who held the seat must not act for the agent any more.
         outcome_ending.stop(self._ctx, now)
-        self._ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent, user=None, run=None)
+        token_record.end_of(self._ctx, agent=agent)
         self._ctx.tx.run(
             statements.SEAT_AGENT, agent=agent, new_adapter=to[0], new_config=to[1], new_seat=to[2]
         )

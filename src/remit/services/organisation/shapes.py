@@ -49,6 +49,8 @@ class AgentShape(OwnedShape):
     permission_level: NotRequired[Annotated[str, PermissionLevel]]
     config_revision: NotRequired[int]
     redacted: NotRequired[list[str]]
+    #: Plugins that it is lent, and where each was copied from.
+    lent: NotRequired[list[str]]
 
 
 _describe(AgentShape, CONFIGURED, seen_by_all=[field for field in LISTED if not field.part.private])
@@ -145,6 +147,8 @@ class HaltShape(OwnedShape):
     by_name: str
     note: str
     since: Moment
+    #: Whether the company came from outside, and only its acceptance ends the halt.
+    awaits_acceptance: bool
 
 
 class EndedByHaltShape(TypedDict):

@@ -24,6 +24,7 @@ from remit.services.organisation import tree
 from remit.services.redaction import text_without_secrets, without_secrets
 from remit.services.work import outcome_ending
 from remit.store.connections import folders as folder_statements
+from remit.store.connections import lent_plugins as lent_statements
 from remit.store.engine.statement import renewed
 from remit.store.execution import runs as run_statements
 from remit.store.messaging import channels as channel_statements
@@ -113,6 +114,7 @@ def purge(ctx: Context, *, agent: str) -> shapes.PurgedAgentShape:
     assert ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent_row.id) is None, "it is terminated"
     about: dict[str, object] = {"agent": agent_row.id}
     ctx.tx.run(folder_statements.REMOVE_FOLDERS_OF_AGENT, **about)
+    ctx.tx.run(lent_statements.TAKE_BACK_ALL, **about)
     ctx.tx.run(purging.FORGET_SESSIONS, **about)
     ctx.tx.run(purging.FORGET_ANSWERS, actor=f"agent:{agent_row.id}")
     ctx.tx.run(channel_statements.FORGET_RECEIPTS, **about)

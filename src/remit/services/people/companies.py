@@ -12,6 +12,7 @@ from remit.model.connections.secret import secret_name
 from remit.model.event import GENESIS
 from remit.model.execution.limit import changed as with_limits
 from remit.model.execution.limit import stored
+from remit.model.messaging.confirmation import MailDecisions
 from remit.model.messaging.mail import Messaging
 from remit.model.organisation.company import (
     LONGEST_MODEL,
@@ -44,6 +45,11 @@ Committer = Annotated[CommitNames, Help("The committer for its agents: `Acme <bo
 CoAuthors = Annotated[CommitNames, Help("Co-authors of each commit, with commas between several.")]
 Key = Annotated[str, Text(64, empty=True, one_line=True)]
 Signing = Annotated[Key, Help("The secret with the key that signs commits.")]
+MailDecision = Annotated[
+    str,
+    MailDecisions,
+    Help("Whether decisions by e-mail are confirmed elsewhere first, or take effect at once."),
+]
 Limits = Annotated[
     Mapping[str, object], Help('Such as `{"agentRunsPerHour": 120}`; 0, null or "none": no limit.')
 ]
@@ -141,6 +147,7 @@ class Settings(TypedDict, total=False):
     commit_co_authors: CoAuthors | None
     commit_signing: Signing | None
     limits: Limits | None
+    mail_decisions: MailDecision | None
 
 
 def _flag(flag: object, field: str) -> bool:
@@ -152,6 +159,7 @@ def _flag(flag: object, field: str) -> bool:
 #: The parser of each setting that is not plain text; an empty plain text is stored as None.
 _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "messaging": lambda text, _: Messaging(text),
+    "mail_decisions": lambda text, _: MailDecisions(text),
     "require_board_approval_for_new_agents": _flag,
     "require_approval_for_config_changes": _flag,
     "review_hours": lambda text, _: hours(text),
@@ -176,6 +184,7 @@ CALLED = {name: _ROUTE.called(name) for name in Settings.__annotations__}
     Added("commit_committer", None),
     Added("commit_co_authors", None),
     Added("commit_signing", None),
+    Added("mail_decisions", None),
     _ROUTE,
 )
 def change(

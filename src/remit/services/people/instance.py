@@ -8,12 +8,12 @@ from typing import cast
 
 from remit.authority import Action
 from remit.errors import NotFound
-from remit.ids import TokenId, TokenKind, UserId, token_digest
+from remit.ids import TokenId, TokenKind, UserId
 from remit.model.organisation.decision import Decision, Effect
 from remit.model.organisation.principal import ActorKind, Principal, Token
 from remit.services import lookup, shapes
 from remit.services.command import FOR_REMIT, Context, command, query
-from remit.services.people import companies, users
+from remit.services.people import companies, token_record, users
 from remit.services.verbs import Added
 from remit.store.organisation import people
 
@@ -74,10 +74,10 @@ def first_start(
 ) -> shapes.FirstStartShape:
     """Set up an empty database; the token is that of the first user, who is the board."""
     board = users.new_user(ctx, FIRST_USER, operator=True)
-    _store(ctx, board.id, token, _label(machine))
     # From here on the first user acts, so that the record leads back to a person.
     ctx.actor = Principal(ActorKind.USER, board.id, board.name, operator=True)
     company = companies.create.body(ctx, name=FIRST_COMPANY, adapter_type=adapter_type)
+    _store(ctx, board.id, token, _label(machine))
     return {"company": cast(shapes.NewCompanyShape, company), "user": board.name}
 
 
@@ -88,15 +88,9 @@ def renew_board_token(ctx: Context, *, token: str, machine: str = "") -> shapes.
     # An instance has an operator from its first start.
     user = ctx.tx.existing(people.FIRST_OPERATOR)
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=user.id, after="", limit=1)
-    label = _label(machine)
-    _store(ctx, user.id, token, label)
     ctx.enter(mine[0].id)
-    ctx.record(
-        "token.create",
-        f"user:{user.id}",
-        {"kind": "user", "label": label},
-        Decision(Effect.ALLOW, "system", "The owner of the home folder.", "rule:system"),
-    )
+    by = Decision(Effect.ALLOW, "system", "The owner of the home folder.", "rule:system")
+    _store(ctx, user.id, token, _label(machine), by)
     return {"user": user.name}
 
 
@@ -105,6 +99,6 @@ def _label(machine: str) -> str:
     return f"board.token on {machine}" if machine else "board.token"
 
 
-def _store(ctx: Context, user: str, secret: str, label: str) -> None:
+def _store(ctx: Context, user: str, secret: str, label: str, by: Decision | None = None) -> None:
     token = Token(TokenId(ctx.ids.new()), TokenKind.USER, label, ctx.now, user_id=UserId(user))
-    ctx.tx.add(token, digest=token_digest(secret))
+    token_record.add(ctx, token, secret, by)

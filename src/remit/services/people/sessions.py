@@ -7,7 +7,7 @@ from remit.model.organisation.decision import Decision, Effect
 from remit.model.organisation.principal import ActorKind, Principal, Token
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
-from remit.services.people import users
+from remit.services.people import token_record, users
 from remit.store.organisation import people
 
 LINK_LASTS: Micros = 15 * MINUTE
@@ -37,7 +37,7 @@ def redeem(ctx: Context, *, link: str) -> shapes.NewTokenShape:
         or token.expires_at is None
         or ctx.now >= token.expires_at
         # If several requests bring it at the same time, one alone finds it unused.
-        or not ctx.tx.run(people.REVOKE_TOKEN, token=token.id)
+        or not (used := ctx.tx.all(people.REVOKE_TOKEN, token=token.id))
     ):
         raise Unauthenticated(
             "This link was used already or has expired.",
@@ -45,6 +45,7 @@ def redeem(ctx: Context, *, link: str) -> shapes.NewTokenShape:
         )
     ctx.actor = Principal(ActorKind.USER, user.id, user.name, operator=user.operator)
     allow_own(ctx)
+    token_record.ended(ctx, used)
     source = token.made_with and ctx.tx.one(people.TOKEN, token=token.made_with)
     return _session(ctx, source or None)
 
@@ -75,7 +76,7 @@ def end(ctx: Context, *, session: str) -> shapes.EndedSessionShape:
     if identity is None or identity.user_id != ctx.actor.id:
         raise NotFound("There is no such session.")
     allow_own(ctx)
-    ctx.tx.run(people.REVOKE_BY_DIGEST, digest=identity.digest)
+    token_record.end(ctx, people.REVOKE_BY_DIGEST, digest=identity.digest)
     ctx.record("session.end", f"user:{ctx.actor.id}", {})
     return {"ended": True}
 
@@ -100,7 +101,7 @@ def end_one(ctx: Context, *, session: str) -> shapes.EndedSessionShape:
         token is None
         or token.kind is not TokenKind.SESSION
         or token.user_id != ctx.actor.id
-        or not ctx.tx.run(people.REVOKE_TOKEN, token=token.id)
+        or not token_record.end(ctx, people.REVOKE_TOKEN, token=token.id)
     ):
         raise NotFound("There is no such session.", "It may have ended already.")
     ctx.record("session.end", f"user:{ctx.actor.id}", {"session": token.id})
@@ -112,10 +113,9 @@ def end_others(ctx: Context) -> shapes.EndedSessionsShape:
     """End every session of the caller but the calling one, and revoke unused links."""
     allow_own(ctx)
     this = _current(ctx)
-    gone = ctx.tx.all(
-        people.REVOKE_OTHER_SESSIONS, user=ctx.actor.id, kept=this.id if this is not None else ""
-    )
-    sessions = gone.count(TokenKind.SESSION.value)
+    kept = this.id if this is not None else ""
+    gone = token_record.end(ctx, people.REVOKE_OTHER_SESSIONS, user=ctx.actor.id, kept=kept)
+    sessions = [token.kind for token in gone].count(TokenKind.SESSION)
     ctx.record("session.end", f"user:{ctx.actor.id}", {"others": sessions})
     return {"ended": sessions}
 

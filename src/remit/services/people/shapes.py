@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NotRequired, TypedDict
 
 from remit.ids import TokenKind
+from remit.model.messaging.confirmation import MailDecisions
 from remit.model.messaging.mail import Messaging
 from remit.model.organisation.principal import ActorKind
 from remit.model.organisation.user import UserRole
@@ -21,6 +22,7 @@ class CompanyShape(NamedShape):
     commit_committer: str | None
     commit_co_authors: str | None
     commit_signing: str | None
+    mail_decisions: Annotated[str, MailDecisions]
     limits: dict[str, int | None]
     created_at: Moment
     #: The part that the calling person has in it.
@@ -52,6 +54,10 @@ class ImportedShape(TypedDict):
 class ImportedCompanyShape(CompanyShape, ImportedShape):
     #: By names of agents: the secrets that have to be set again.
     removed: dict[str, list[str]]
+    #: Rights over the machine that were not taken over, each with the command that gives it.
+    left_out: list[str]
+    #: It is halted until a person accepts it.
+    awaits_acceptance: bool
 
 
 class MemberShape(NamedShape):

@@ -16,7 +16,7 @@ from remit.model.text import LONGEST_LABEL
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
 from remit.services.fields import AgentRef, CompanyRef, Help, Name, Range, Reference, Text, UserRef
-from remit.services.people import sessions, users
+from remit.services.people import sessions, token_record, users
 from remit.services.surfaces import AsRoute
 from remit.services.verbs import Added
 from remit.store.organisation import people
@@ -118,7 +118,7 @@ def create_link(
             "A link of theirs would also open companies that are not yours to decide about.",
             "Let them sign in with a token of their own.",
         )
-    ctx.tx.run(people.REVOKE_INVITATIONS, user=person.id)
+    token_record.end(ctx, people.REVOKE_INVITATIONS, user=person.id)
     return _link(ctx, person.id, hours)
 
 

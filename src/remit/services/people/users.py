@@ -5,14 +5,26 @@ from typing import Annotated
 from remit.authority import Action
 from remit.clock import Micros, from_iso, moment
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
-from remit.ids import AgentId, CompanyId, TokenId, TokenKind, UserId, is_id, new_token, token_digest
+from remit.ids import (
+    AgentId,
+    CompanyId,
+    RunId,
+    TokenId,
+    TokenKind,
+    UserId,
+    is_id,
+    new_token,
+    token_digest,
+)
 from remit.model.organisation.principal import Principal, Token
 from remit.model.organisation.user import Membership, User, UserRole
 from remit.model.text import LONGEST_LABEL, name_key
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
 from remit.services.fields import AgentRef, CompanyRef, Help, Moment, Name, Reference, Text, UserRef
+from remit.services.people import token_record
 from remit.services.surfaces import AsCommand, AsRoute
+from remit.store.messaging import chat, notices
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import people
 from remit.store.organisation.people import Member
@@ -42,7 +54,9 @@ def add(
         raise AlreadyExists(f"{user.name} has a part in this company already.")
     else:
         # An invitation from another company must not open this one.
-        ctx.tx.run(people.REVOKE_INVITATIONS, user=user.id)
+        token_record.end(ctx, people.REVOKE_INVITATIONS, user=user.id)
+        # Nothing comes back that they had here before, such as a seat.
+        _end_part(ctx, user)
     membership = add_member(ctx, ctx.company, user.id, part, scope_id)
     ctx.record(
         "user.add", f"user:{user.id}", {"name": user.name, "role": part.value, "scope": scope_id}
@@ -123,7 +137,8 @@ _caller = views.view_of(Principal, shapes.CallerShape)
     ),
 )
 def remove(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> shapes.RemovedShape:
-    """Take away a person's part in the company, and their tokens when it was the last."""
+    """Take away a person's part in the company: seats, linked accounts and the keys of agents that
+    they made end with it, and their own tokens when it was the last."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_CHANGE, on=f"user:{user}")
     person = member(ctx, user)
@@ -132,13 +147,33 @@ def remove(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> shapes
             "The company would be left without a board.", "Add another board member first."
         )
     ctx.tx.run(people.DELETE_MEMBERSHIP, user=person.id)
-    for seat in ctx.tx.all(agent_statements.SEATS_OF, user=person.id):
-        # The keys that they made for an agent whose seat they hold are revoked, too.
-        ctx.tx.run(people.REVOKE_TOKENS_OF, agent=seat, user=None, run=None)
+    seats = _end_part(ctx, person)
+    keys = _end_keys(ctx, person)
     if not ctx.tx.all(people.COMPANIES_OF_USER, user=person.id, after="", limit=1):
-        ctx.tx.run(people.REVOKE_TOKENS_OF, user=person.id, agent=None, run=None)
-    ctx.record("user.remove", f"user:{person.id}", {"name": person.name})
+        token_record.end_of(ctx, user=person.id)
+    about = {"name": person.name, "seats": seats, "keys_of": keys}
+    ctx.record("user.remove", f"user:{person.id}", about)
     return {"id": person.id, "removed": True}
+
+
+def _end_part(ctx: Context, person: User) -> list[AgentId]:
+    """End everything that a person had in the company besides the membership: seats with their
+    keys, linked accounts, ways of being told. Returns the agents whose seats are vacant now."""
+    seats = ctx.tx.all(agent_statements.SEATS_OF, user=person.id)
+    for seat in seats:
+        token_record.end_of(ctx, agent=seat)
+    ctx.tx.run(agent_statements.VACATE_SEATS, user=person.id)
+    ctx.tx.run(chat.REVOKE_ACCOUNTS_IN, user=person.id)
+    ctx.tx.run(notices.DELETE_HOOK, user=person.id)
+    ctx.tx.run(notices.DELETE_RULES, user=person.id)
+    return list(seats)
+
+
+def _end_keys(ctx: Context, person: User) -> list[AgentId]:
+    """Revoke the keys of agents that a person made, and may have kept. Returns these agents."""
+    agents = sorted(set(ctx.tx.all(people.KEYED_BY, user=person.id)))
+    token_record.end(ctx, people.REVOKE_KEYS_MADE_BY, user=person.id)
+    return agents
 
 
 @command(
@@ -222,10 +257,11 @@ def tokens(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> list[s
 def revoke(ctx: Context, token: Token) -> bool:
     """Revoke a token and the sessions that were opened with it. Tokens that were made with it stay,
     so that a new one can replace an old one."""
-    ended = ctx.tx.run(people.REVOKE_TOKEN, token=token.id) > 0
-    ctx.tx.run(people.REVOKE_OPENED_WITH, token=token.id, user=token.user_id)
-    ctx.record("token.revoke", f"token:{token.id}", {"user_id": token.user_id})
-    return ended
+    ended = token_record.end(ctx, people.REVOKE_TOKEN, token=token.id)
+    token_record.end(ctx, people.REVOKE_OPENED_WITH, token=token.id, user=token.user_id)
+    if not ended:
+        ctx.record("token.revoke", f"token:{token.id}", {"user_id": token.user_id})
+    return bool(ended)
 
 
 def origin(ctx: Context) -> Token | None:
@@ -272,13 +308,19 @@ def issue(
             "link from the board.",
         )
     token_id, secret = TokenId(ctx.ids.new()), new_token(kind)
-    owner = {"user_id": user, "agent_id": agent, "run_id": run}
-    company = ctx.company if agent is not None else None
-    source = made_with.id if made_with is not None else None
-    token = Token(token_id, kind, label, ctx.now, expires_at, made_with=source)
-    ctx.tx.add(token, digest=token_digest(secret), company_id=company, **owner)
-    about = {"kind": kind.value, "label": label, **owner}
-    ctx.record("token.create", f"token:{token_id}", about)
+    token = Token(
+        token_id,
+        kind,
+        label,
+        ctx.now,
+        expires_at,
+        company_id=CompanyId(ctx.company or "") if agent is not None else None,
+        user_id=UserId(user) if user is not None else None,
+        agent_id=AgentId(agent) if agent is not None else None,
+        run_id=RunId(run) if run is not None else None,
+        made_with=made_with.id if made_with is not None else None,
+    )
+    token_record.add(ctx, token, secret)
     ctx.secrets["token"] = secret
     # A repeat of the same request gets everything but the token, which is shown once.
     return _issued(token, user_id=user, agent_id=agent, token=None)

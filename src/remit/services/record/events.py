@@ -16,6 +16,7 @@ from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, logged, query
 from remit.services.fields import CompanyRef, Help, Reference, Text
 from remit.services.messaging import origins
+from remit.services.record.evidence import Evidence
 from remit.services.subjects import require_file
 from remit.services.surfaces import AsRoute
 from remit.services.verbs import Added
@@ -58,7 +59,8 @@ def verify(
     expect: Annotated[str, Text(64), Help("A hash from an earlier check; it must be there.")]
     | None = None,
 ) -> shapes.VerifiedShape:
-    """Whether the company's record is whole; if not, which event shows it.
+    """Whether the company's record is whole, and every approval and token as the record says; if
+    not, which event shows it.
 
     Who can write to the database can rebuild the chain of hashes. `expect` detects that too: a hash
     that was kept elsewhere, which must be in the chain.
@@ -67,7 +69,9 @@ def verify(
         raise BadInput("expect must be 64 hex digits.", "Give a hash that verify printed.")
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.EVENT_VERIFY, on="events")
-    seen, last, faults = log.verify(ctx.tx, ctx.company or "", expect)
+    evidence = Evidence()
+    seen, last, faults = log.verify(ctx.tx, ctx.company or "", expect, evidence.see)
+    faults += evidence.faults(ctx)
     return {
         "company_id": ctx.company,
         "ok": not faults,

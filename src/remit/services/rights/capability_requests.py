@@ -10,7 +10,7 @@ from remit.authority import Action, holding
 from remit.errors import BadInput, Conflict
 from remit.model.messaging.mail import LONGEST_SUBJECT, Message
 from remit.model.organisation.agent import Agent
-from remit.model.organisation.grant import parse_level, parse_resource
+from remit.model.organisation.grant import is_over_machine, parse_level, parse_resource
 from remit.model.work.wait import WaitKind
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command
@@ -52,16 +52,18 @@ def request_capability(
         "resource": str(wanted),
         "level": level,
     }
+    # No agent gives the whole machine, so its boss is not asked for that.
+    boss = None if is_over_machine(request["resource"]) else me.boss_id
     message = mail.post(
         ctx,
-        to=f"agent:{me.boss_id}" if me.boss_id else "board",
+        to=f"agent:{boss}" if boss else "board",
         text=f"{me.name} asks for {level} on {wanted}.\n\n{why}\n\n"
         "To give it: capability_grant with request set to this message's id. "
         "To refuse it: capability_refuse with the same, and why.\n",
         subject=f"Request: {level} on {wanted}"[:LONGEST_SUBJECT],
         request=json.dumps(request),
     )
-    wait = waits.begin_for_capability(ctx, message.id, me, about)
+    wait = waits.begin_for_capability(ctx, message, me, about)
     return {**views.message(message), "request": request, **cycles.told(ctx, wait)}
 
 

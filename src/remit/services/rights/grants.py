@@ -56,7 +56,7 @@ from remit.store.work import files as file_statements
 from remit.store.work import outcomes as outcome_statements
 
 #: An agent with this is not confined, so people alone give it and take it back.
-_WHOLE_MACHINE = Resource(ResourceKind.ACTION, FULL_ACCESS)
+WHOLE_MACHINE = Resource(ResourceKind.ACTION, FULL_ACCESS)
 #: Patterns of files of a repository, or of its target branches.
 Patterns = Annotated[
     Sequence[Annotated[str, Text(LONGEST_PATTERN, one_line=True)]], Most(MOST_PATTERNS)
@@ -103,7 +103,8 @@ def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> tuple[Grant
     """Require the right to give this, as it was asked for. Returns the grant, not yet stored, and
     the decision that allows it.
 
-    An agent can only narrow what it holds; the board can give anything.
+    An agent can only narrow what it holds, and never gives the whole machine; the board can give
+    anything.
     """
     resource = named(ctx, wish.get("resource"))
     level = parse_level(wish.get("level"), resource.kind)
@@ -118,7 +119,7 @@ def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> tuple[Grant
         on=str(resource),
         home=receiver.id,
         target_boss=receiver.boss_id,
-        for_people=resource == _WHOLE_MACHINE,
+        for_people=resource == WHOLE_MACHINE,
     )
     parent: Grant | None = None
     if ctx.actor.kind is ActorKind.AGENT:
@@ -202,7 +203,7 @@ def revoke_actions(ctx: Context, holder: Agent) -> None:
     """Revoke an agent's grants of actions, before those of another level are given."""
     for grant in ctx.tx.all(statements.HELD_BY, holder=holder.id, after="", limit=1000):
         if grant.kind is ResourceKind.ACTION:
-            _take_back(ctx, grant)
+            take_back(ctx, grant)
 
 
 def revoke_mode(ctx: Context, holder: Agent, resource: Resource, mode: Mode) -> bool:
@@ -210,11 +211,11 @@ def revoke_mode(ctx: Context, holder: Agent, resource: Resource, mode: Mode) -> 
     held = ctx.held(holder.id, resource)
     grants = [grant for grant in held if grant.mode is mode and grant.live(ctx.now)]
     for grant in grants:
-        _take_back(ctx, grant)
+        take_back(ctx, grant)
     return bool(grants)
 
 
-def _take_back(ctx: Context, grant: Grant) -> list[str]:
+def take_back(ctx: Context, grant: Grant) -> list[str]:
     """Revoke a grant and every grant derived from it; returns the ids of those that it ended."""
     gone = sorted(ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id))
     if gone:
@@ -286,7 +287,7 @@ def revoke(
     ctx.require(Action.GRANT_REVOKE, on=f"grant:{row.id}", **_about(row))
     if row.revoked_at is not None:
         raise Conflict("The grant was revoked already.")
-    gone = _take_back(ctx, row)
+    gone = take_back(ctx, row)
     if row.kind is ResourceKind.MCP_SERVER:
         _resting_on_mail("execution.tool_changes").taken(ctx, gone)
     return {"id": row.id, "revoked": gone}
@@ -420,6 +421,7 @@ def give_again(ctx: Context, was: Grant, source: str | None) -> Grant | None:
         or holder.status is AgentStatus.TERMINATED
         or (scope is not None and scope.status is not OutcomeStatus.OPEN)
         or not new.live(ctx.now)
+        or (new.resource == WHOLE_MACHINE and new.parent_id is not None)
         or not _has_source(ctx, new)
     ):
         return None
@@ -448,7 +450,7 @@ def _take_back_excess(ctx: Context, holder: AgentId, resource: Resource) -> None
         statements.GIVEN, granter=holder, kind=resource.kind.value, resource=resource.id
     )
     for grant in excessive(ctx.held(holder, resource), grants, ctx.now):
-        gone = _take_back(ctx, grant)
+        gone = take_back(ctx, grant)
         if resource.kind is ResourceKind.MCP_SERVER:
             _resting_on_mail("execution.tool_changes").taken(ctx, gone)
 
@@ -506,7 +508,7 @@ def _check_reach(ctx: Context, resource: Resource) -> None:
 def _about(grant: Grant) -> Matter:
     """The facts about a grant. One that people made to restrain an agent is not for an agent to
     lift."""
-    for_people = grant.mode is not Mode.ALLOW or grant.resource == _WHOLE_MACHINE
+    for_people = grant.mode is not Mode.ALLOW or grant.resource == WHOLE_MACHINE
     return {"home": grant.holder_id, "grant": grant, "for_people": for_people}
 
 

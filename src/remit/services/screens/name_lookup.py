@@ -29,6 +29,11 @@ def names(
     """
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="names")
+    return parties(ctx, ids, living=living)
+
+
+def parties(ctx: Context, ids: Iterable[str], *, living: bool = False) -> dict[str, str]:
+    """Return the names of agents and people of the entered company by id."""
     by_id: dict[str, str] = {}
     for party_id in sorted(set(ids))[:MOST]:
         agent = lookup.agent_row(ctx, AgentId(party_id))
@@ -50,6 +55,11 @@ def titles(ctx: Context, *, company: str | None, resources: Iterable[str]) -> di
     those that the caller may know."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="names")
+    return known_titles(ctx, resources)
+
+
+def known_titles(ctx: Context, resources: Iterable[str]) -> dict[str, str]:
+    """Return the titles of resources of the entered company that the caller may know."""
     may_read = reader(ctx)
     by_resource: dict[str, str] = {}
     for resource in sorted(set(resources))[:MOST]:

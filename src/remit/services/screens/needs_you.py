@@ -1,13 +1,15 @@
 """The list of what awaits a person: each row with its cause and the command that settles it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import islice
 
+from remit.authority import Action
 from remit.clock import Micros, moment
 from remit.errors import BadInput
 from remit.ids import END_OF_IDS, AgentId
+from remit.model.event import Event
 from remit.model.execution.account import Account
 from remit.model.execution.budget import Stop
 from remit.model.execution.run import Run
@@ -15,26 +17,32 @@ from remit.model.execution.transcript import denials
 from remit.model.messaging.mail import Delivery, DeliveryStatus
 from remit.model.organisation.agent import AgentStatus
 from remit.model.organisation.approval import Approval, ApprovalType, is_as_asked
+from remit.model.organisation.decision import Effect
 from remit.model.organisation.principal import ActorKind
 from remit.model.organisation.user import UserRole
 from remit.model.text import monthly, plural
 from remit.model.work.wish import STILL_SHOWN, UNREAD_SHOWN
 from remit.services import lookup, shapes, views
+from remit.services.changes import changes
 from remit.services.command import Context, query
 from remit.services.execution import accounts, runaway, running
 from remit.services.governance import approval_engine
 from remit.services.messaging import inbox, letter_trace, mail, pending_items, wishes
+from remit.services.organisation import halts
 from remit.services.screens import standing
 from remit.services.spending import budgets, limits
+from remit.store.connections import changes as change_statements
 from remit.store.execution import jobs as job_statements
 from remit.store.execution import leases as lease_statements
 from remit.store.execution import runs as run_statements
 from remit.store.messaging import channels as channel_statements
+from remit.store.messaging import confirmations as confirmation_statements
 from remit.store.messaging import mail as statements
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import governance, people
+from remit.store.organisation import halts as halt_statements
 from remit.store.paging import each
-from remit.store.record import overview, search
+from remit.store.record import events, overview, search
 from remit.store.record.overview import Stopped
 from remit.store.work import waits as wait_statements
 from remit.store.work import wishes as wish_statements
@@ -48,8 +56,10 @@ _ALTERED = "The request was altered. Reject it, and have it asked for anew."
 #: The next command of a person, by the kind of the item.
 _NEXT = {
     "mail": "remit read {id}",
-    "approval": "remit approval approve {id}, or reject {id} …",
+    "confirmation": "remit confirm {id}, or --dismiss",
+    "approval": "remit approval show {id}, then approve or reject it",
     "question": "remit question answer {id} …",
+    "change": "remit change show {id}, then remit change push {id} …",
     "submission": "remit outcome accept {id}, or return {id} …",
     "dead_letter": "remit read {id} --revive, or --discard",
     "failed_run": "remit run show {id}",
@@ -91,11 +101,24 @@ def listing(ctx: Context, *, company: str | None = None) -> list[shapes.Awaiting
 def here(ctx: Context) -> list[shapes.AwaitingShape]:
     """Items that await the acting person in the entered company, each with its cause and the
     command that settles it."""
-    items = _of_company(ctx)
+    items = _to_accept(ctx) + _of_company(ctx)
     for item in items:
         item["cause"] = item.get("cause") or _CAUSES.get(item["kind"], "")
         item.setdefault("next", _NEXT.get(item["kind"], "").format(id=item["id"]))
     return items
+
+
+def _to_accept(ctx: Context) -> list[shapes.AwaitingShape]:
+    """The company itself, if it came from outside and waits for somebody who may accept it."""
+    halt = ctx.tx.one(halt_statements.UNACCEPTED)
+    if halt is None or not ctx.decide(Action.COMPANY_ACCEPT).allowed:
+        return []
+    name = ctx.tx.existing(people.COMPANY).name
+    title, cause = f"{name} waits to be accepted", halts.sentence(ctx, halt)
+    item = views.awaiting(
+        ctx.company, "acceptance", halt.company_id, title, None, halt.created_at, cause
+    )
+    return [{**item, "next": halts.command_for(ctx, halt)}]
 
 
 def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
@@ -119,12 +142,14 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
         for letter in letters
         if letter.sender_name is not None or letter.deliver_at not in told
     ]
+    items += _to_confirm(ctx)
     items += _mail_of_seats(ctx, seats)
     items += _handed_in(ctx, seats)
     if membership.role is not UserRole.BOARD:
         return items + _unanswered(ctx, set())
     items += _mail_of_vacant_seats(ctx)
     held_up = _held_up(ctx)
+    submitted = {event.resource: event for event in ctx.tx.all(events.SUBMISSIONS_OF_PENDING)}
     items += [
         views.awaiting(
             ctx.company,
@@ -133,7 +158,7 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
             approval_engine.summary(asked_for),
             asked_for.requested_by_agent_id or asked_for.agent_id or "",
             asked_for.created_at,
-            _request(ctx, asked_for, held_up) if is_as_asked(asked_for) else _ALTERED,
+            _request(ctx, asked_for, held_up) if _is_intact(asked_for, submitted) else _ALTERED,
         )
         for asked_for in _to_decide(ctx)
     ]
@@ -150,6 +175,7 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
         for question in ctx.tx.all(statements.OPEN_FOR_BOARD, limit=MOST)
         if _in_reach(ctx, question.agent_id)
     ]
+    items += _to_look_at(ctx)
     stops = budgets.stopped(ctx)
     held = {stop.agent_id for stop in stops}
     dead: set[str] = set()
@@ -174,6 +200,21 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
     ]
     items += [limits.item(ctx, reached) for reached in limits.awaiting(ctx)]
     return items + _budget_stops(ctx, stops) + _held(ctx, held_accounts) + _in_error(ctx)
+
+
+def _to_confirm(ctx: Context) -> list[shapes.AwaitingShape]:
+    """Decisions by e-mail in the person's name, as long as they can be confirmed."""
+    items = []
+    for row in ctx.tx.all(confirmation_statements.WAITING, user=ctx.actor.id):
+        act = json.loads(row.act)
+        if "approval" in act:
+            approval = ctx.tx.existing(governance.APPROVAL_ANYWHERE, approval=act["approval"])
+            if not approval_engine.still_asks(approval, act["revision"], act["digest"]):
+                continue
+        cause = f"It came from {row.account} and can be confirmed until {moment(row.expires_at)}."
+        about = (row.id, row.title, None, row.created_at, cause)
+        items.append(views.awaiting(ctx.company, "confirmation", *about))
+    return items
 
 
 def _held(ctx: Context, held: Sequence[Account]) -> list[shapes.AwaitingShape]:
@@ -432,6 +473,13 @@ def _mail_of_vacant_seats(ctx: Context) -> list[shapes.AwaitingShape]:
     return items
 
 
+def _is_intact(approval: Approval, submitted: Mapping[str, Event]) -> bool:
+    """Whether a request is as it was made, and as its latest submission was recorded."""
+    event = submitted.get(f"approval:{approval.id}")
+    recorded = event is not None and approval_engine.submits(event, approval)
+    return recorded and is_as_asked(approval)
+
+
 def _to_decide(ctx: Context) -> list[Approval]:
     """Approvals for the calling board member, oldest first, limited to their part."""
     in_reach = cache(lambda agent: _in_reach(ctx, agent))
@@ -441,6 +489,24 @@ def _to_decide(ctx: Context) -> list[Approval]:
         if not approval.expired(ctx.now) and in_reach(approval.home_agent_id or approval.agent_id)
     )
     return list(islice(approvals, MOST))
+
+
+def _to_look_at(ctx: Context) -> list[shapes.AwaitingShape]:
+    """Proposals that are pushed once a person has looked at them, for those who may decide."""
+    return [
+        views.awaiting(
+            ctx.company,
+            "change",
+            change.id,
+            f"push {change.title}",
+            change.agent_id,
+            change.updated_at,
+            f"{plural(len(change.touched), 'file')} for {change.target} of "
+            f"{changes.repo_of(ctx, change).name}; the forge runs it once it is pushed.",
+        )
+        for change in ctx.tx.all(change_statements.AWAITING_LOOK, limit=MOST)
+        if changes.decide(ctx, Action.CHANGE_MERGE, change).effect is not Effect.DENY
+    ]
 
 
 def _in_reach(ctx: Context, agent: str | None) -> bool:

@@ -15,6 +15,7 @@ from remit.model.organisation.principal import ActorKind
 from remit.model.work.outcome import OutcomeStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
+from remit.services.connections.lent_plugins import lent_to
 from remit.services.fields import AgentRef, CompanyRef
 from remit.services.governance import approval_engine
 from remit.services.organisation.permissions import HIRING
@@ -41,7 +42,12 @@ def agent(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     """An agent; its configuration only for those who may see it."""
     agent_row = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.AGENT_READ, on=f"agent:{agent_row.id}", home=agent_row.id)
-    return _with_configuration(agent_row) if _readable(ctx, agent_row) else _public(agent_row)
+    if not _readable(ctx, agent_row):
+        return _public(agent_row)
+    shown = _with_configuration(agent_row)
+    if lent := lent_to(ctx, agent_row):
+        shown["lent"] = [f"{plugin.name} from {plugin.source}" for plugin in lent]
+    return shown
 
 
 @query("overview.agents", AsRoute("GET /companies/{companyId}/agents", "list_agents", page="id"))

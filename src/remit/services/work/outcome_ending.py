@@ -21,6 +21,7 @@ from remit.services.execution import jobs, tool_changes, waking
 from remit.services.governance import approval_engine
 from remit.services.messaging import inbox, origins
 from remit.services.organisation import tree
+from remit.services.people import token_record
 from remit.services.spending import budgets, ledger, reservations
 from remit.services.work import submissions, waits
 from remit.store.connections import forges as forge_statements
@@ -254,7 +255,7 @@ class _Ended(NamedTuple):
 def _deactivate(ctx: Context, agent: Agent) -> _Ended:
     run = cancel_run(ctx, agent)
     tree.set_status(ctx, agent, AgentStatus.TERMINATED)
-    ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent.id, user=None, run=None)
+    token_record.end_of(ctx, agent=agent.id)
     # In the event, so that it can be restored with the agent.
     ended = {
         **inbox.bury(ctx, agent.id),
@@ -316,7 +317,7 @@ def cancel_run(ctx: Context, agent: Agent) -> str | None:
         reason="cancelled",
         new_error=f"ended by {ctx.actor.name or ctx.actor.address}",
     )
-    ctx.tx.run(people.REVOKE_TOKENS_OF, run=live.id, agent=None, user=None)
+    ctx.tx.run(people.REVOKE_RUN_TOKEN, run=live.id)
     inbox.run_ended(ctx, live.id, agent.id, fault=None)
     ctx.tx.run(leases.LET_GO, agent=agent.id)
     return live.id

@@ -9,7 +9,8 @@ import json
 
 from remit.clock import Micros, moment, to_iso
 from remit.errors import BadInput
-from remit.ids import AgentId, CompanyId, MessageId, UserId, WaitId
+from remit.ids import AgentId, CompanyId, UserId, WaitId
+from remit.model.messaging.mail import AddressKind, Message, parse_address
 from remit.model.organisation.agent import HUMAN, Agent
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.model.work.wait import REMINDERS_TO_AGENT, REMINDERS_TO_PERSON, Wait, WaitKind
@@ -63,12 +64,13 @@ def begin(
 
 
 def begin_for_capability(
-    ctx: Context, request: MessageId, agent: Agent, about: list[Outcome] | None = None
+    ctx: Context, request: Message, agent: Agent, about: list[Outcome] | None = None
 ) -> Wait:
-    """Begin a wait for a capability that an agent asked its boss for."""
-    boss, person = agent.boss_id, agent.boss_user_id
+    """Begin a wait for a capability that an agent asked its boss for, or people."""
+    of_board = parse_address(request.address).kind is AddressKind.BOARD
+    boss, person = None if of_board else agent.boss_id, agent.boss_user_id
     kind = WaitKind.CAPABILITY
-    return begin(ctx, kind, request, agent.id, to_agent=boss, to_user=person, about=about)
+    return begin(ctx, kind, request.id, agent.id, to_agent=boss, to_user=person, about=about)
 
 
 def matter(kind: WaitKind, subject: str) -> str:

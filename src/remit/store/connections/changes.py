@@ -1,14 +1,14 @@
 """Statements about changes, comments on them, and errands at their remotes."""
 
 from sqlalchemy import bindparam as bind
-from sqlalchemy import exists, literal_column, null
+from sqlalchemy import exists, literal_column, null, or_
 
 from remit.model.connections.change import Change, ChangeComment, ChangeErrand
 from remit.store.connections.checks import CHECKS
 from remit.store.engine.statement import Rows, if_asked, new
 from remit.store.organisation.halts import stopped
 from remit.store.queues import StatusQueue
-from remit.store.tables import change_checks, change_errands, changes
+from remit.store.tables import change_checks, change_errands, changes, repos
 
 _CHANGES = Rows(Change)
 _open = changes.c.status == literal_column("'open'")
@@ -29,6 +29,8 @@ CHANGES = _CHANGES.before(
     if_asked(changes.c.status, "status"),
     company_id="company",
 )
+#: The newest changes of all companies.
+NEWEST = _CHANGES.find(order=[changes.c.id.desc()], limit=bind("limit"))
 #: The open changes of a repository.
 OPEN_IN_REPO = _CHANGES.find(_open, repo_id="repo", limit=bind("limit"))
 #: Stores another head and its proposal as the next revision of an open change.
@@ -44,6 +46,18 @@ REVISE = _CHANGES.update(
 )
 #: Records the commit of a change that was pushed to the remote.
 PUBLISHED = _CHANGES.update(_one, **new("published_commit"), **_step)
+#: Stores the commit of an open change that a person let go to the remote.
+RELEASE = _CHANGES.update(_one, _open, **new("released_commit"), **_step)
+#: The open changes of a company that are pushed once a person has looked at them, oldest first.
+AWAITING_LOOK = _CHANGES.find(
+    _open,
+    repos.c.push == literal_column("'after_look'"),
+    or_(changes.c.released_commit.is_(None), changes.c.released_commit != changes.c.head_commit),
+    join=(repos, repos.c.id == changes.c.repo_id),
+    company_id="company",
+    order=[changes.c.id],
+    limit=bind("limit"),
+)
 #: Stores the merge conflicts of an open change, or that there are none.
 SET_CONFLICTS = _CHANGES.update(_one, _open, conflicts=bind("new_conflicts"), **_step)
 #: Stores a decision about a change, unless the change moved on since the decider read it.

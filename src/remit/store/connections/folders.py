@@ -6,7 +6,7 @@ from sqlalchemy import bindparam as bind
 from sqlalchemy import or_
 
 from remit.model.connections.folder import Folder
-from remit.store.engine.statement import Rows
+from remit.store.engine.statement import Rows, new
 from remit.store.tables import folders
 
 _FOLDERS = Rows(Folder)
@@ -26,9 +26,9 @@ FOLDERS_OF = _FOLDERS.find(
 )
 #: The folder in which an agent's runs work.
 WORK_FOLDER = _FOLDERS.one(_there, folders.c.kind == "work", agent_id="agent")
-#: Sets the quota of a folder.
-RESIZE = _FOLDERS.update(
-    folders.c.id == bind("folder"), _there, most_megabytes=bind("new_megabytes")
+#: Sets the quota of a folder, and whether its instructions are read.
+CHANGE = _FOLDERS.update(
+    folders.c.id == bind("folder"), _there, **new("most_megabytes", "instructions")
 )
 #: Marks a folder as removed.
 REMOVE_FOLDER = _FOLDERS.mark_removed(id="folder")

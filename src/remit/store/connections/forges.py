@@ -7,6 +7,7 @@ from remit.clock import DAY
 from remit.model.connections.change import Change, ChangeComment
 from remit.model.connections.forge import ForgeIssue, ForgeWatch
 from remit.store.engine.statement import Rows, new, values_of
+from remit.store.organisation.halts import accepted
 from remit.store.queues import LeasedQueue
 from remit.store.tables import (
     change_comments,
@@ -17,9 +18,12 @@ from remit.store.tables import (
     repos,
 )
 
-_free = or_(
-    and_(forge_watches.c.next_at <= bind("now"), forge_watches.c.lease_until.is_(None)),
-    forge_watches.c.lease_until <= bind("now"),
+_free = and_(
+    accepted(forge_watches),
+    or_(
+        and_(forge_watches.c.next_at <= bind("now"), forge_watches.c.lease_until.is_(None)),
+        forge_watches.c.lease_until <= bind("now"),
+    ),
 )
 WATCHES = LeasedQueue(
     ForgeWatch,
@@ -36,7 +40,7 @@ _there = exists().where(
 #: Watches that are due for a visit of their forge.
 UNWATCHED = WATCHES.find(_there, _free, limit=bind("limit"))
 #: The time at which the next watch is due.
-NEXT_WATCH = WATCHES.next_free(_there)
+NEXT_WATCH = WATCHES.next_free(_there, accepted(forge_watches))
 _nobody = {"lease_until": null(), "worker": null()}
 #: Ends the lease of a watch: stores its cursor, its failure if any, and the next time.
 RELEASE = WATCHES.update(

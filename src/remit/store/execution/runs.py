@@ -256,6 +256,8 @@ class Session:
 
 #: In place of a session id: the next run begins a new conversation.
 FRESH = ""
+#: The same, because the kept conversation was altered by something else than its program.
+ALTERED = "altered"
 #: The conversation that an agent can resume.
 SESSION = Rows(Session, "agent_id", table=agent_sessions).one(agent_id="agent")
 

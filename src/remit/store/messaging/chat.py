@@ -14,6 +14,7 @@ from remit.model.messaging.chat import (
     Receiver,
 )
 from remit.store.engine.statement import Rows, Statement, change, new, scalar
+from remit.store.organisation.halts import accepted
 from remit.store.queues import LONGEST_PAUSE, LeasedQueue, StatusQueue
 from remit.store.tables import (
     agent_bindings,
@@ -22,6 +23,7 @@ from remit.store.tables import (
     channel_intake,
     channel_posts,
     channel_receivers,
+    confirmations,
     deliveries,
     link_codes,
     linked_accounts,
@@ -61,6 +63,10 @@ REVOKE_ACCOUNT_OF = _ACCOUNTS.revoke(
     linked_accounts.c.realm == bind("of_realm"),
     linked_accounts.c.account == bind("of_account"),
 )
+#: Revokes the accounts that a user linked through the bindings of a company.
+REVOKE_ACCOUNTS_IN = _ACCOUNTS.revoke(
+    linked_accounts.c.company_id == bind("company"), linked_accounts.c.user_id == bind("user")
+)
 #: Records the use of a linked account, and its present label.
 USE_ACCOUNT = _ACCOUNTS.update(
     linked_accounts.c.id == bind("id_"), used_at=bind("now"), label=bind("new_label")
@@ -88,6 +94,7 @@ FORGET_CODES = change(
 #: pause, because the clock was set back. An expired lease is not taken over by the clock alone.
 _unheard = and_(
     channel_receivers.c.lease_until.is_(None),
+    accepted(channel_receivers),
     or_(
         channel_receivers.c.next_at <= bind("now"),
         channel_receivers.c.next_at - literal_column(str(LONGEST_PAUSE)) > bind("now"),
@@ -110,7 +117,7 @@ _bound = (
 #: Receivers of bindings that no worker listens for and that are due.
 UNHEARD = RECEIVERS.find(_bound, _unheard, limit=bind("limit"))
 #: The time at which the next receiver is due.
-NEXT_RECEIVER = RECEIVERS.next_free(_bound)
+NEXT_RECEIVER = RECEIVERS.next_free(_bound, accepted(channel_receivers))
 #: Ends the lease of a receiver: stores its failure, and the time of the next start.
 RELEASE_RECEIVER = RECEIVERS.update(
     RECEIVERS.by_holder,
@@ -119,12 +126,16 @@ RELEASE_RECEIVER = RECEIVERS.update(
     next_at=bind("due"),
     **new("failures", "problem"),
 )
+#: Stores the digest of the secret by which the chat system proves its posts from now on.
+PROVE_BY = RECEIVERS.update(RECEIVERS.by_holder, **new("proof_digest"))
 #: Records that the chat system answered a receiver, and clears its failures.
 HEARD = RECEIVERS.update(
     RECEIVERS.by_holder, heard_at=bind("now"), problem=null(), failures=literal_column("0")
 )
-#: Drops the lease of a receiver and makes it due; changes of the former holder are ignored.
+#: Drops the lease of a receiver and makes it due; changes of the former holder are ignored, and
+#: so is its secret.
 RESTART_RECEIVER = RECEIVERS.change(
+    proof_digest=null(),
     epoch=channel_receivers.c.epoch + 1,
     lease_until=null(),
     worker=null(),
@@ -156,6 +167,7 @@ _first = (
 )
 #: Messages that can be processed now: the first of each lane, those of known people first.
 READY_INTAKE = INTAKE.find(
+    accepted(channel_intake),
     INTAKE.queued,
     INTAKE.is_due,
     channel_intake.c.id.in_(_first),
@@ -201,6 +213,7 @@ WORKED_FOR = Statement(
 POSTS = StatusQueue(Post, "post", created=channel_posts.c.created_at)
 #: Posts that can be sent now; those of one conversation in order.
 READY_POSTS = POSTS.find(
+    accepted(channel_posts),
     POSTS.queued,
     POSTS.is_due,
     POSTS.in_turn("binding_id", "conversation"),
@@ -222,10 +235,12 @@ REOPEN_POST = POSTS.change(
     ended_at=null(),
     ended_why=null(),
 )
+#: The earlier parts of a post.
+EARLIER_PARTS = POSTS.find(company_id="company", last_id="last")
 #: Records the id that the chat system gave to a post.
 SHOWN = POSTS.update(POSTS.by_holder, outside_id=bind("outside"))
-#: The posts about a subject.
-POSTS_ABOUT = POSTS.find(company_id="company", subject="subject")
+#: The posts about a subject: of several parts, the last one.
+POSTS_ABOUT = POSTS.find(channel_posts.c.last_id.is_(None), company_id="company", subject="subject")
 #: How many posts to a conversation are not sent yet.
 SHOWING_HERE = POSTS.count(POSTS.unfinished, binding_id="binding", conversation="conversation")
 #: The post with an id of the chat system.
@@ -235,6 +250,14 @@ UNSHOWN = POSTS.find(POSTS.unfinished, binding_id="binding")
 _BUTTONS = Rows(ButtonReference, "digest")
 #: A button reference by its digest.
 REFERENCE = _BUTTONS.one(digest="digest")
+#: The buttons of a conversation that were not used.
+BUTTONS_HERE = _BUTTONS.find(
+    button_references.c.used_at.is_(None),
+    button_references.c.expires_at > bind("now"),
+    channel_posts.c.binding_id == bind("binding"),
+    channel_posts.c.conversation == bind("conversation"),
+    join=(channel_posts, channel_posts.c.id == button_references.c.post_id),
+)
 #: Uses up a button reference; of concurrent uses, one succeeds.
 USE_REFERENCE = change(
     update(button_references)
@@ -270,6 +293,7 @@ _its_posts = select(channel_posts.c.id).where(channel_posts.c.binding_id.in_(_it
 #: Deletes the intake, posts, buttons and receivers of a purged agent's bindings. Accounts that were
 #: linked through them stay linked.
 FORGET_CHATS = (
+    change(delete(confirmations).where(confirmations.c.binding_id.in_(_its_bindings))),
     _ACCOUNTS.update(linked_accounts.c.binding_id.in_(_its_bindings), binding_id=null()),
     change(delete(button_references).where(button_references.c.post_id.in_(_its_posts))),
     change(delete(channel_posts).where(channel_posts.c.binding_id.in_(_its_bindings))),

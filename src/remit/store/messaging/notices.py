@@ -5,6 +5,7 @@ from sqlalchemy import bindparam as bind
 
 from remit.model.messaging.notice import Hook, Notice, StoredRules
 from remit.store.engine.statement import Rows, Statement, change, scalar
+from remit.store.organisation.halts import accepted
 from remit.store.queues import StatusQueue
 from remit.store.tables import linked_accounts, memberships, notice_hooks, notice_rules, notices
 
@@ -72,6 +73,7 @@ KNOWN = Statement(
 )
 #: Notices that can go out now.
 READY = QUEUE.find(
+    accepted(notices),
     QUEUE.unfinished,
     QUEUE.queued,
     QUEUE.is_due,

@@ -94,6 +94,27 @@ ADDITIONS = {
     "0037": Additions(
         columns={"companies": ("commit_committer", "commit_co_authors", "commit_signing")}
     ),
+    "0040": Additions(tables=("approval_looks",)),
+    "0041": Additions(
+        columns={"channel_posts": ("last_id", "part", "parts")},
+        indexes=("ix_channel_posts_last_id",),
+    ),
+    "0042": Additions(columns={"halts": ("left_out",)}),
+    "0043": Additions(
+        tables=("confirmations",),
+        columns={"channel_receivers": ("proof_digest",), "companies": ("mail_decisions",)},
+    ),
+    "0046": Additions(
+        tables=("lent_plugins",),
+        columns=dict.fromkeys(("repos", "folders"), ("instructions",)),
+    ),
+    "0047": Additions(
+        columns={
+            "tokens": ("event_id",),
+            "repos": ("push", "fork", "fork_username", "fork_secret"),
+            "changes": ("released_commit",),
+        }
+    ),
     "0048": Additions(
         columns={"messages": ("about",), "runs": ("acted",)}, indexes=("ix_messages_about",)
     ),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import and_, exists, func, literal, or_, select
+from sqlalchemy import and_, exists, func, literal, null, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.clock import Micros
@@ -79,6 +79,13 @@ LEVELS_BELOW = values_of(func.max(BELOW_AGENT.c.depth))
 REPORTS = _AGENTS.find(_not_terminated, boss_id="agent")
 #: The agents whose seats a person holds.
 SEATS_OF = values_of(agents.c.id, company_id="company", seat_user_id="user")
+#: Takes all seats of a company from a person.
+VACATE_SEATS = _AGENTS.update(
+    agents.c.company_id == bind("company"),
+    agents.c.seat_user_id == bind("user"),
+    seat_user_id=null(),
+    updated_at=bind("now"),
+)
 #: Moves an agent below another boss.
 MOVE_AGENT = _AGENTS.update(
     _one, boss_id=bind("new_boss"), boss_user_id=bind("new_boss_user"), updated_at=bind("now")

@@ -26,6 +26,7 @@ from remit.store.tables import (
     access_log,
     agent_places,
     agents,
+    approval_looks,
     approvals,
     companies,
     config_revisions,
@@ -150,6 +151,15 @@ REVISION = _APPROVAL_REVISIONS.one(approval_id="approval", number="number")
 COMMENT = _APPROVAL_COMMENTS.one(id="comment", approval_id="approval")
 #: A page of an approval's comments.
 COMMENTS = _APPROVAL_COMMENTS.after(approval_id="approval")
+
+# Looks at approvals
+
+#: The revisions of an approval that a reader looked at.
+LOOKS = values_of(
+    approval_looks.c.revision,
+    approval_looks.c.approval_id == bind("approval"),
+    approval_looks.c.reader == bind("reader"),
+)
 
 # Configurations
 

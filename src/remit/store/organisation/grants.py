@@ -26,6 +26,10 @@ GIVEN = _GRANTS.find(
 )
 #: Everything that one agent has passed on.
 GIVEN_BY = _GRANTS.find(_unrevoked, granted_by_agent="granter")
+#: Grants that agents have passed on of one resource, in all companies.
+PASSED_ON = _GRANTS.find(
+    _unrevoked, grants.c.granted_by_agent.is_not(None), kind="kind", resource_id="resource"
+)
 #: Sets another source of a grant: its parent grant and its granter.
 SET_SOURCE = _GRANTS.update(
     grants.c.id == bind("grant"),

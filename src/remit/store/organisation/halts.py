@@ -1,6 +1,6 @@
 """Statements about halts, and the condition with which other statements skip stopped agents."""
 
-from sqlalchemy import ColumnElement, Table, and_, exists, literal, or_, select
+from sqlalchemy import ColumnElement, Table, and_, exists, literal, not_, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.model.connections.check import ChangeCheck
@@ -42,6 +42,19 @@ COVERING = Statement(
     .order_by(halts.c.agent_id.is_not(None), BOSSES_OF.c.depth.desc()),
     into(Halt),
 ).keep()
+
+#: The halt of a company that came from outside and that nobody has accepted.
+UNACCEPTED = _HALTS.one(halts.c.left_out.is_not(None), company_id="company")
+#: Ends the halt of a company that a person accepts.
+ACCEPT = _HALTS.delete(halts.c.left_out.is_not(None), company_id="company")
+
+
+def accepted(table: Table) -> ColumnElement[bool]:
+    """A condition: the company of the row did not come from outside, or a person accepted it."""
+    return not_(
+        exists().where(halts.c.company_id == table.c.company_id, halts.c.left_out.is_not(None))
+    )
+
 
 _live = runs.c.status == literal("running")
 #: Running runs of a company.

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, fields
 
-from sqlalchemy import and_, exists, insert, literal, or_, select, true, update
+from sqlalchemy import ColumnElement, and_, exists, insert, literal, or_, select, true, update
 from sqlalchemy import bindparam as bind
 
 from remit.clock import Micros
-from remit.ids import AgentId, CompanyId, RunId, UserId
+from remit.ids import AgentId, CompanyId, EventId, RunId, TokenId, TokenKind, UserId
 from remit.model.organisation.company import Company
 from remit.model.organisation.principal import Token
 from remit.model.organisation.user import Membership, User, UserRole
@@ -14,10 +14,10 @@ from remit.store.engine.statement import (
     Rows,
     Statement,
     change,
+    columns,
     counted,
     into,
     new,
-    scalar,
     values_of,
 )
 from remit.store.tables import (
@@ -148,6 +148,7 @@ class Identity:
     operator: bool | None
     #: Whether its company has any halt.
     some_halt: bool
+    event_id: EventId | None
 
 
 #: A token and its bearer, in one row.
@@ -168,6 +169,7 @@ IDENTITY = Statement(
         users.c.name,
         users.c.operator,
         exists().where(halts.c.company_id == tokens.c.company_id),
+        tokens.c.event_id,
     )
     .select_from(
         tokens.outerjoin(agents, agents.c.id == tokens.c.agent_id)
@@ -206,25 +208,99 @@ INVITATIONS = _TOKENS.find(
     join=(memberships, memberships.c.user_id == tokens.c.user_id),
     order=[tokens.c.id],
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A token that was revoked just now."""
+
+    id: TokenId
+    kind: TokenKind
+    user_id: UserId | None
+    agent_id: AgentId | None
+    run_id: RunId | None
+
+
+def _revoking(*where: ColumnElement[bool]) -> Statement[Ended]:
+    """Revoke the tokens that meet the conditions and were not revoked before; returns them."""
+    return Statement(
+        update(tokens)
+        .where(*where, _unrevoked)
+        .values(revoked_at=bind("now"))
+        .returning(*columns(tokens, Ended)),
+        into(Ended),
+    )
+
+
+_opened = tokens.c.kind.in_([literal("session"), literal("login")])
 #: Ends the invitations of a person.
-REVOKE_INVITATIONS = _TOKENS.revoke(_invitation, tokens.c.user_id == bind("user"))
+REVOKE_INVITATIONS = _revoking(_invitation, tokens.c.user_id == bind("user"))
 #: Revokes one token by id.
-REVOKE_TOKEN = _TOKENS.revoke(tokens.c.id == bind("token"))
+REVOKE_TOKEN = _revoking(tokens.c.id == bind("token"))
 #: Revokes the sessions and login links that a person opened with a token.
-REVOKE_OPENED_WITH = _TOKENS.revoke(
-    tokens.c.made_with == bind("token"),
-    tokens.c.user_id == bind("user"),
-    tokens.c.kind.in_([literal("session"), literal("login")]),
+REVOKE_OPENED_WITH = _revoking(
+    tokens.c.made_with == bind("token"), tokens.c.user_id == bind("user"), _opened
 )
 #: Revokes one token by its digest.
-REVOKE_BY_DIGEST = _TOKENS.revoke(tokens.c.digest == bind("digest"))
-#: Revokes all tokens of an agent, a person or a run.
-REVOKE_TOKENS_OF = _TOKENS.revoke(
-    or_(
-        tokens.c.agent_id == bind("agent"),
-        tokens.c.user_id == bind("user"),
-        tokens.c.run_id == bind("run"),
+REVOKE_BY_DIGEST = _revoking(tokens.c.digest == bind("digest"))
+#: Revokes all tokens of an agent or a person.
+REVOKE_TOKENS_OF = _revoking(
+    or_(tokens.c.agent_id == bind("agent"), tokens.c.user_id == bind("user"))
+)
+#: Revokes the token of a run.
+REVOKE_RUN_TOKEN = _TOKENS.revoke(tokens.c.run_id == bind("run"))
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A token that opens something now, with what its event has to say of it."""
+
+    id: TokenId
+    kind: TokenKind
+    digest: str
+    expires_at: Micros | None
+    company_id: CompanyId | None
+    user_id: UserId | None
+    agent_id: AgentId | None
+    run_id: RunId | None
+    event_id: EventId | None
+
+
+#: A page of the valid tokens of a company's agents, of its members and of operators.
+OPENING = Statement(
+    select(*columns(tokens, Opening))
+    .where(
+        _unrevoked,
+        or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > bind("now")),
+        or_(
+            tokens.c.company_id == bind("company"),
+            tokens.c.user_id.in_(
+                select(memberships.c.user_id).where(memberships.c.company_id == bind("company"))
+            ),
+            tokens.c.user_id.in_(select(users.c.id).where(users.c.operator == true())),
+        ),
+        tokens.c.id > bind("after"),
     )
+    .order_by(tokens.c.id)
+    .limit(bind("limit")),
+    into(Opening),
+)
+_theirs = tokens.alias("theirs")
+#: The company's agents with a valid key that a person made.
+KEYED_BY = values_of(
+    tokens.c.agent_id,
+    tokens.c.company_id == bind("company"),
+    tokens.c.agent_id.is_not(None),
+    tokens.c.run_id.is_(None),
+    _unrevoked,
+    tokens.c.made_with.in_(select(_theirs.c.id).where(_theirs.c.user_id == bind("user"))),
+)
+#: Revokes the keys of the company's agents that a person made.
+REVOKE_KEYS_MADE_BY = _revoking(
+    tokens.c.company_id == bind("company"),
+    tokens.c.agent_id.is_not(None),
+    tokens.c.run_id.is_(None),
+    tokens.c.made_with.in_(select(_theirs.c.id).where(_theirs.c.user_id == bind("user"))),
 )
 
 # Sessions
@@ -240,16 +316,7 @@ SESSIONS_OF_USER = _TOKENS.find(
 )
 #: One token by its digest.
 TOKEN_BY_DIGEST = _TOKENS.one(digest="digest")
-#: Revokes all sessions of a person except one, and all login links; returns their kinds.
-REVOKE_OTHER_SESSIONS = Statement(
-    update(tokens)
-    .where(
-        tokens.c.user_id == bind("user"),
-        tokens.c.kind.in_([literal("session"), literal("login")]),
-        tokens.c.id != bind("kept"),
-        _unrevoked,
-    )
-    .values(revoked_at=bind("now"))
-    .returning(tokens.c.kind),
-    scalar,
+#: Revokes all sessions of a person except one, and all login links.
+REVOKE_OTHER_SESSIONS = _revoking(
+    tokens.c.user_id == bind("user"), _opened, tokens.c.id != bind("kept")
 )

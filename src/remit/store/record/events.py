@@ -1,6 +1,7 @@
 """The event log as a hash chain, so that a change to the past shows: append, list, verify."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 
 from sqlalchemy import and_, func, insert, literal, select, true
@@ -11,7 +12,7 @@ from remit.model.event import GENESIS, Event
 from remit.model.text import digest_of
 from remit.store.engine.database import Delayed, Transaction
 from remit.store.engine.statement import Rows, Statement, change, into, new, row, scalar, unless
-from remit.store.tables import answers, event_heads, events
+from remit.store.tables import answers, approvals, event_heads, events
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,30 @@ DONE_ABOUT = _EVENTS.find(
     resource="resource",
     action="action",
 )
+#: Actions that record the digest of a request.
+SUBMITTING = ("approval.request", "approval.resubmit", "approval.import", "approval.adopt")
+_submitting = and_(
+    events.c.company_id == bind("company"),
+    events.c.allowed == true(),
+    events.c.action.in_([literal(action) for action in SUBMITTING]),
+)
+#: The events in which a request was submitted, oldest first.
+SUBMISSIONS = _EVENTS.find(_submitting, resource="resource", order=[events.c.seq])
+#: The events in which a request was approved, oldest first.
+APPROVED = _EVENTS.find(
+    events.c.action == literal("approval.approve"),
+    events.c.allowed == true(),
+    resource="resource",
+    order=[events.c.seq],
+)
+#: The events in which the requests that await a decision were submitted, oldest first.
+SUBMISSIONS_OF_PENDING = _EVENTS.find(
+    _submitting,
+    approvals.c.company_id == bind("company"),
+    approvals.c.status == literal("pending"),
+    join=(approvals, events.c.resource == literal("approval:").concat(approvals.c.id)),
+    order=[events.c.seq],
+)
 _pausing = and_(
     events.c.company_id == bind("company"),
     events.c.resource == bind("resource"),
@@ -140,6 +165,14 @@ def event_hash(event: Event) -> str:
     return digest_of({name: getattr(event, name) for name in _HASHED})
 
 
+def tells_of(event: Event, **fields: object) -> bool:
+    """Return whether an event is unchanged and has these values among its details."""
+    if event_hash(event) != event.hash:
+        return False
+    details = json.loads(event.details)
+    return all(details.get(name) == value for name, value in fields.items())
+
+
 class Chain(Delayed):
     """A company's chain of events, locked, as one transaction makes it longer."""
 
@@ -172,8 +205,9 @@ class Chain(Delayed):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One place at which the chain is broken."""
+    """One place at which the chain is broken, or a row that the chain does not bear out."""
 
+    #: The event that shows it; 0 where there is none.
     seq: int
     kind: str
     sentence: str
@@ -184,9 +218,13 @@ _MOST_FAULTS = 100
 
 
 def verify(
-    transaction: Transaction, company_id: str, expected: str | None = None
+    transaction: Transaction,
+    company_id: str,
+    expected: str | None = None,
+    see: Callable[[Event], None] = lambda _event: None,
 ) -> tuple[int, str, list[Fault]]:
-    """Verify a company's whole chain; returns the number of events, the last hash and faults."""
+    """Verify a company's whole chain; returns the number of events, the last hash and faults.
+    `see` is called with each event."""
     faults: list[Fault] = []
     found_expected = expected is None or expected == GENESIS
     expected_seq, previous = 1, GENESIS
@@ -210,6 +248,7 @@ def verify(
             )
         if event_hash(event) != event.hash:
             faults.append(Fault(event.seq, "changed", f"event {event.seq} was changed."))
+        see(event)
         expected_seq, previous = event.seq + 1, event.hash
         found_expected = found_expected or event.hash == expected
     head = transaction.one(READ_HEAD, company=company_id) or Head(0, GENESIS)

@@ -16,6 +16,7 @@ from remit.model.messaging.chat import (
     Post,
     Receiver,
 )
+from remit.model.messaging.confirmation import Confirmation
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id
 
@@ -61,8 +62,16 @@ channel_posts = schema.table_of(
     ),
     Index("ix_channel_posts_subject", "company_id", "subject"),
     Index("ix_channel_posts_outside_id", "binding_id", "outside_id"),
+    schema.partial_index("ix_channel_posts_last_id", "last_id", where="last_id IS NOT NULL"),
+    *schema.optional(Id, "last_id"),
     referable=True,
-    defaults={"withdrawn": False},
+    defaults={"withdrawn": False, "part": 1, "parts": 1},
+)
+
+confirmations = schema.table_of(
+    *(Confirmation, "confirmations"),
+    Index("ix_confirmations_user_id", "user_id", "expires_at"),
+    Index("ix_confirmations_company_id", "company_id", "id"),
 )
 
 button_references = schema.table_of(

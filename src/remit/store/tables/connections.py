@@ -1,6 +1,7 @@
 """Secrets, MCP servers, repositories and folders: resources outside that agents may use."""
 
 from remit.model.connections.folder import Folder
+from remit.model.connections.lent_plugin import LentPlugin
 from remit.model.connections.mcp_server import McpServer
 from remit.model.connections.repo import Repo
 from remit.model.connections.secret import Secret
@@ -28,7 +29,7 @@ repos = schema.table_of(
     *(Repo, "repos"),
     schema.partial_index("uq_repos_name", "company_id", "name", unique=True, where=_THERE),
     referable=True,
-    defaults={"people": "[]"},
+    defaults={"people": "[]", "push": "at_once", "instructions": True},
 )
 
 #: Folders of workers' machines that are visible to runs.
@@ -40,4 +41,12 @@ folders = schema.table_of(
         "uq_folders_work", "agent_id", unique=True, where=f"{_THERE} AND kind = 'work'"
     ),
     schema.partial_index("ix_folders_company_id", "company_id", where=_THERE),
+    defaults={"instructions": True},
+)
+
+#: Skills, commands and agents of a project or a person that an agent is lent.
+lent_plugins = schema.table_of(
+    *(LentPlugin, "lent_plugins"),
+    schema.partial_index("uq_lent_plugins_name", "agent_id", "name", unique=True, where=_THERE),
+    schema.partial_index("ix_lent_plugins_company_id", "company_id", where=_THERE),
 )

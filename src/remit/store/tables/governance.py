@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, UniqueConstraint
 
-from remit.model.organisation.approval import Approval, Comment, Revision
+from remit.model.organisation.approval import Approval, Comment, Look, Revision
 from remit.model.organisation.configuration import ConfigRevision
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id
@@ -44,6 +44,11 @@ approval_comments = schema.table_of(
     *schema.references("approval_comments", "reply_to"),
     schema.check("one_author", "author_agent_id IS NULL OR author_user_id IS NULL"),
     Index("ix_approval_comments_approval_id", "approval_id", "id"),
+)
+
+approval_looks = schema.table_of(
+    *(Look, "approval_looks"),
+    key=("approval_id", "reader", "revision"),
 )
 
 config_revisions = schema.table_of(

@@ -12,6 +12,8 @@ companies = schema.table_of(
     Column("name_key", Text, nullable=False, unique=True),
     # The last position that was assigned in the company's queue of mail.
     *schema.counters("mail_position"),
+    # A word that the database does not check.
+    Column("mail_decisions", Text, nullable=False, server_default="confirm"),
     defaults={
         "messaging": "chain",
         "require_board_approval_for_new_agents": True,

@@ -16,9 +16,11 @@ from remit.entrypoints.http.wire.fields import Body, CompanyId, Expiring, Id, Re
 from remit.entrypoints.http.wire.json_document import reply
 from remit.entrypoints.http.wire.paging import LARGEST, Paged, View
 from remit.errors import BadInput
+from remit.model.connections.lent_plugin import LONGEST_SOURCE, MOST_FILES
 from remit.model.organisation.agent_spec import CONFIGURED, FIELDS
 from remit.model.organisation.configuration import CONFIG_KEYS
 from remit.services.command import Verb
+from remit.services.connections import lent_plugins
 from remit.services.hiring import configuration, hiring
 from remit.services.organisation import agents, halts, permissions, termination
 
@@ -53,6 +55,19 @@ class AgentBody(Body):
         arguments = self.model_dump(exclude_none=True, exclude=left_out)
         wishes = [wish.model_dump() for wish in self.grants]
         return {**arguments, "level": self.permission_level, "given": wishes}
+
+
+class LendBody(Body):
+    #: Prefix of each skill in a program: `name:skill`.
+    name: Annotated[str, Field(max_length=64)]
+    #: Where it was copied from.
+    source: Annotated[str, Field(max_length=LONGEST_SOURCE)]
+    #: Contents in base64, by path: skills/NAME/SKILL.md, commands/NAME.md, agents/NAME.md.
+    files: Annotated[dict[str, str], Field(max_length=MOST_FILES)]
+    #: Digest of what was shown; anything else is refused.
+    seen: Annotated[str | None, Field(max_length=64)] = None
+    #: Only show what would be lent.
+    dry_run: StrictBool = False
 
 
 class KeyBody(Expiring):
@@ -131,6 +146,14 @@ def router(app: App) -> APIRouter:
         gone = await app.gate(caller(request), termination.purge, agent=agent)
         await app.kept.tidy()
         return reply(gone)
+
+    @routes.post("/agents/{id}/lent")
+    async def lend_plugin(request: Request, agent: Id, body: LendBody) -> Response:
+        """Lend skills, commands and agents to an agent, or show what would be lent."""
+        verb = lent_plugins.preview if body.dry_run else lent_plugins.lend
+        arguments = body.model_dump(exclude={"dry_run"}, exclude_none=True)
+        view = await app.gate(caller(request), verb, agent=agent, **arguments)
+        return reply(view)
 
     @routes.post("/agents/{id}/stop")
     async def stop_agent(

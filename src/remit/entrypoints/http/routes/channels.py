@@ -16,8 +16,8 @@ from remit.errors import BadInput, Unavailable
 from remit.ids import token_digest
 from remit.model.messaging.channel import LARGEST_TEXT, LONGEST_CONVERSATION, LONGEST_OUTSIDE_ID
 from remit.services.chat import intake
+from remit.services.chat.shapes import PostedShape
 from remit.services.connections import channels
-from remit.services.connections.shapes import ConnectionShape
 from remit.services.identity import as_system
 
 #: JSON may escape one character as six.
@@ -86,7 +86,7 @@ def router(app: App) -> APIRouter:
     async def take_post(request: Request, kind: str, binding: str) -> Response:
         """Post of a binding's outside; answered when it is stored."""
         view = await app.gate(as_system(), channels.posted, kind=kind, binding=binding)
-        claimed = cast(ConnectionShape, view)
+        claimed = cast(PostedShape, view)
         channel = app.connector.channel(claimed)
         connection = await app.connector.connection(claimed)
         try:

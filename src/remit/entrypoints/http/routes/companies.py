@@ -57,6 +57,8 @@ class ApplyBody(Body):
     #: `schedules`.
     document: dict[str, Any]
     dry_run: StrictBool = False
+    #: The digest of the preview, where the company would run, reach or be lent more.
+    accepted: Annotated[str, Field(max_length=64)] | None = None
 
 
 def router(app: App) -> APIRouter:
@@ -136,11 +138,18 @@ def declaration(app: App) -> APIRouter:
     @routes.post("/companies/{companyId}/apply")
     async def apply_document(request: Request, company: CompanyId, body: ApplyBody) -> Response:
         """All or nothing. The rest of the company is left alone; with `dryRun`, or
-        when there is nothing to do, nothing is changed. `warnings` name the agents that cannot
-        work here yet."""
+        when there is nothing to do, nothing is changed. `entries` are what the company would run,
+        reach and be lent with it; where there are any, `accepted` is the `digest` that a preview
+        showed. `leftOut` names rights over the machine, which no file gives. `warnings` name the
+        agents that cannot work here yet."""
         return reply(
             await declared_files.apply(
-                app, caller(request), company, body.document, dry_run=body.dry_run
+                app,
+                caller(request),
+                company,
+                body.document,
+                dry_run=body.dry_run,
+                accepted=body.accepted,
             )
         )
 

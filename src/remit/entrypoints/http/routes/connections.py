@@ -9,7 +9,7 @@ from dataclasses import asdict
 from importlib import import_module
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
 from remit.app import App
@@ -162,6 +162,20 @@ def repo_router(app: App) -> APIRouter:
     async def sync_repo(request: Request, company: CompanyId, name: RepoName) -> Response:
         """Fetch it now on this machine, and check that all of it is there."""
         return reply(await app.repos.sync(caller(request), company=company, name=name))
+
+    @routes.get(in_company + "/{name}/lendable")
+    async def list_lendable(
+        request: Request,
+        company: CompanyId,
+        name: RepoName,
+        folder: Annotated[str, Query(max_length=1000)] = "",
+        ref: Annotated[str | None, Query(max_length=200)] = None,
+    ) -> Response:
+        """Skills, commands and agents in it that can be lent to an agent, in base64 by path."""
+        files = await app.repos.lendable(
+            caller(request), company=company, name=name, ref=ref, folder=folder
+        )
+        return reply(files)
 
     @routes.get("/changes/{id}/diff", tags=["changes"])
     async def diff_change(request: Request, change: ChangeId) -> Response:

@@ -28,7 +28,7 @@ from remit.services.knowledge.file_contents import PIECE, Library, Source
 from remit.services.record import events
 from remit.store.blob_store.blobs import SMALL
 
-_HARMLESS: Final = {
+HARMLESS: Final = {
     "Content-Disposition": "attachment",
     "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
     "Cache-Control": "private, no-cache",
@@ -110,7 +110,7 @@ async def _read(library: Library, request: Request) -> Response:
             raise BadInput("version and at exclude each other.", "Give one of the two.")
         version = await library.gate(who, events.version_at, file=file, at=query.at)
     view, stream = await library.open(who, file=file, version=version)
-    headers = {**_HARMLESS, "ETag": _tag(view)}
+    headers = {**HARMLESS, "ETag": _tag(view)}
     if _has(request.headers.get("if-none-match"), headers["ETag"]):
         stream.close()
         return Response(status_code=304, headers=headers)
@@ -120,10 +120,11 @@ async def _read(library: Library, request: Request) -> Response:
             whole = await library.read_all(view, stream)
         return Response(whole, headers=headers, media_type=kind)
     headers["Content-Length"] = str(view["size"])
-    return StreamingResponse(_pieces(library, stream), headers=headers, media_type=kind)
+    return StreamingResponse(pieces(library, stream), headers=headers, media_type=kind)
 
 
-async def _pieces(library: Library, stream: BinaryIO) -> AsyncIterator[bytes]:
+async def pieces(library: Library, stream: BinaryIO) -> AsyncIterator[bytes]:
+    """Yield the bytes of a stream, and close it."""
     with stream:
         while piece := await library.run(stream.read, PIECE):
             yield piece

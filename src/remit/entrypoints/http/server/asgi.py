@@ -22,6 +22,7 @@ from remit.entrypoints.arrival import Arrivals, Outside
 from remit.entrypoints.http import declared_routes
 from remit.entrypoints.http.routes import (
     agents,
+    approvals,
     channels,
     companies,
     connections,
@@ -91,6 +92,7 @@ class Instance:
             app.library.largest,
             lambda who: app.gate.check(who),
         )
+        self.strangers = self._guard.strangers
         self._arrivals = Arrivals(self._guard, outside)
         self.api = self._build(app)
 
@@ -98,8 +100,9 @@ class Instance:
         await self._arrivals(scope, receive, send)
 
     def end_streams(self) -> None:
-        """End all streams; an open one would delay the server's stop to the limit."""
+        """End all streams and waits; an open one would delay the server's stop to the limit."""
         self.announcer.close()
+        self.strangers.close()
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         for token in run_tokens(scope):
@@ -140,6 +143,7 @@ class Instance:
             companies.login_links(app),
             agents.router(app),
             agents.hiring_router(app),
+            approvals.router(app),
             files.router(app),
             outcomes.router(app),
             org.router(app),

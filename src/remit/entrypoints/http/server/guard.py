@@ -15,15 +15,17 @@ from ipaddress import ip_address
 from typing import Final
 
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from remit.entrypoints import bodies
 from remit.entrypoints.arrival import LOOPBACK, host_name
 from remit.entrypoints.bodies import Incoming, Room
+from remit.entrypoints.http.server.strangers import Strangers, is_try, source_of
 from remit.entrypoints.http.wire import error_answers
 from remit.entrypoints.http.wire.caller import presented
 from remit.entrypoints.http.wire.problems import Malformed, WrongHost
-from remit.errors import RemitError, Stopped
+from remit.errors import RemitError, Stopped, TooMany
 from remit.ids import token_digest
 from remit.services.identity import Caller
 
@@ -56,7 +58,6 @@ _HEADERS: Final = (
 #: Least time between two log lines about refused tokens.
 EVERY_SECONDS: Final = 60.0
 _LONGEST_PATH: Final = 100
-_CARRYING: Final = (b"authorization", b"cookie")
 _CLOSE: Final = (b"connection", b"close")
 
 
@@ -96,6 +97,7 @@ class Guard:
         #: Answers by the first digit of their status.
         self.answered: Counter[int] = Counter()
         self.refusals = Refusals()
+        self.strangers = Strangers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -106,15 +108,22 @@ class Guard:
             return
         started = False
         incoming: Incoming | None = None
-        large = False
+        large = replaced = False
 
         async def guarded_send(message: Message) -> None:
-            nonlocal started
+            nonlocal started, replaced
+            if replaced:
+                return  # another answer took the place of this one
             if message["type"] == "http.response.start":
                 started = True
-                self.answered[message["status"] // 100] += 1
-                if message["status"] == 401:
+                if message["status"] == 401 and is_try(scope):
                     self.refusals.note(scope)
+                    again = await self.strangers.hold(scope)
+                    if again:
+                        await too_many(again)(scope, receive, guarded_send)
+                        replaced = True
+                        return
+                self.answered[message["status"] // 100] += 1
                 headers = message["headers"] = list(message.get("headers", ()))
                 present = {name for name, _ in headers}
                 headers.extend(header for header in _HEADERS if header[0] not in present)
@@ -184,6 +193,16 @@ class Guard:
         return digest
 
 
+def too_many(seconds: float) -> Response:
+    """Return the answer to a stranger who tries too often."""
+    wait = max(1, round(seconds))
+    error = TooMany(
+        "There were too many wrong tokens from your address.",
+        f"Wait for {wait} seconds. A right token is answered at any time.",
+    )
+    return error_answers.answer(error, {"Retry-After": str(wait), "Connection": "close"})
+
+
 async def _nobody() -> str:
     return ""
 
@@ -205,14 +224,12 @@ class Refusals:
         self._at = -EVERY_SECONDS
 
     def note(self, scope: Scope) -> None:
-        """Count a response of 401, unless its request carried no credentials."""
-        if not any(name in _CARRYING for name, _ in scope["headers"]):
-            return
+        """Count a refused token, link or secret."""
         self.count += 1
         now = time.monotonic()
         if now - self._at < EVERY_SECONDS:
             return
-        who = (scope.get("client") or ("somebody",))[0]
+        who = source_of(scope) or "somebody"
         before = self.count - self._told - 1
         more = f", and {before} times before that since it was last said" if before else ""
         path = scope["path"][:_LONGEST_PATH]

@@ -51,6 +51,7 @@ _ERRORS = {
     "415": "The encoding of the body is not supported.",
     "421": "The host name is not one of the instance.",
     "422": "A value in the request is invalid; the sentence names it.",
+    "429": "Too many wrong tokens from this address; `Retry-After` says how long to wait.",
     "5XX": "Unavailable now, unsupported by this installation, or an internal error.",
 }
 _OF_BODIES = frozenset({"408", "413", "415"})

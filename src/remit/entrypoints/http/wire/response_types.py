@@ -102,6 +102,8 @@ ANSWERS: Final[dict[str, Any]] = {
     "remove_repo": shapes.RemovedRepoShape,
     "sync_repo": shapes.SyncedRepoShape,
     "diff_change": Diff,
+    "list_lendable": shapes.LendableShape,
+    "lend_plugin": shapes.LentPluginShape,
 }
 _PLAIN: Final[Mapping[Any, dict[str, Any]]] = {
     str: {"type": "string"},

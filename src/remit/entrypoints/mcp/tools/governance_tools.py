@@ -19,6 +19,7 @@ from remit.entrypoints.mcp.registry import KEY, Tool
 from remit.entrypoints.mcp.tools import run_log
 from remit.errors import BadInput
 from remit.model.organisation.agent_spec import FIELDS
+from remit.model.organisation.statement import as_text
 from remit.services.governance import approvals
 from remit.services.hiring import agent_update, configuration, hiring
 from remit.services.identity import Caller
@@ -142,7 +143,11 @@ def build(app: App) -> tuple[Tool, ...]:
     async def approval_view(caller: Caller, arguments: ViewArguments) -> Object:
         """A request: its revisions, comments, and decision."""
         if arguments.id is not None:
-            return await gate(caller, approvals.show, approval=arguments.id)
+            request = await gate(caller, approvals.look, approval=arguments.id)
+            stated = request.pop("statement")
+            if stated["may_decide"]:  # as text, which is half as long as JSON
+                request["statement"] = as_text(stated)
+            return request
         requests = await gate(
             caller, approvals.listing, company=None, status=arguments.status, limit=MOST_LISTED
         )

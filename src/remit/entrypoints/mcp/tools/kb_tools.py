@@ -184,10 +184,8 @@ def build(app: App) -> tuple[Tool, ...]:
         )
         if folder is None:
             raise BadInput("Only a run has a workspace.", "Send the content itself.")
-        places: list[Path | str] = [folder]
-        if lasting is not None:
-            places.insert(0, conditions.place_of(app.settings.home, lasting))
-        with await library.run(conditions.open_in_run, places, arguments.path) as stream:
+        home, path = app.settings.home, arguments.path
+        with await library.run(conditions.open_in_run, home, folder, lasting, path) as stream:
             yield stream
 
     return (

@@ -16,7 +16,7 @@ from remit.errors import NotFound
 from remit.model.organisation.permission import PermissionLevel
 from remit.model.text import plural
 from remit.model.work.outcome import OutcomeStatus
-from remit.services.connections import bindings
+from remit.services.connections import bindings, lent_plugins
 from remit.services.execution import runs
 from remit.services.hiring import configuration
 from remit.services.messaging import threads
@@ -219,6 +219,7 @@ def _configuration(visit: Visit, agent: Mapping[str, Any]) -> Values:
     company = visit.ask(companies.show, company=agent["company_id"])
     return {
         "now": now,
+        "lent": visit.ask(lent_plugins.listing, agent=agent["id"]),
         "revisions": revisions,
         "older": older,
         "newer": newer,

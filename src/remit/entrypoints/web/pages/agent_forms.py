@@ -15,7 +15,7 @@ from remit.errors import BadInput, NotFound, RemitError
 from remit.ids import is_id
 from remit.model.organisation.agent_spec import FORM
 from remit.services.command import Verb
-from remit.services.connections import bindings
+from remit.services.connections import bindings, lent_plugins
 from remit.services.hiring import agent_update, configuration
 from remit.services.messaging import mail
 from remit.services.organisation import agents, permissions
@@ -54,6 +54,7 @@ def routes(site: Site, show: Show) -> Routes:
         *site.forms(here, show, permissions=permit, grants=give, configuration=configure),
         site.action(f"{here}/grants/{{grant}}/revoke", revoke, show),
         site.action(f"{here}/configuration/rollback", roll_back, show),
+        site.action(f"{here}/lent/{{plugin}}/remove", take_back, show),
         *site.form(f"{here}/update", show_update, update),
         *site.form(f"{here}/terminate", show_ending, end),
     ]
@@ -62,6 +63,12 @@ def routes(site: Site, show: Show) -> Routes:
 def _here(visit: Visit, tab: str = "") -> str:
     tab = visit.form.text("tab") or tab
     return visit.link(f"/agents/{visit.argument('agent')}", tab=tab, json=visit.form.text("json"))
+
+
+async def take_back(visit: Visit) -> Done:
+    agent, plugin = visit.argument("agent"), visit.argument("plugin")
+    await visit.do(lent_plugins.take_back, agent=agent, plugin=plugin)
+    return Done(_here(visit, "configuration"), "New runs do not find the plugin.")
 
 
 async def control(visit: Visit) -> Done:

@@ -1,20 +1,21 @@
 """Approvals: the list, and the page on which a person decides one or resubmits it."""
 
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
+from contextlib import suppress
 from typing import Any, Final
 
-from remit.entrypoints.approval_text import asks_to, difference
+from remit.entrypoints.approval_text import asks_to
 from remit.entrypoints.web.pages import agent_forms, hire
 from remit.entrypoints.web.site import MOST_ROWS, Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import approval_words, common_queries, settings_form
 from remit.errors import BadInput, NotFound, RemitError
 from remit.model.organisation.agent_spec import CONFIGURED, AgentRole
 from remit.model.organisation.approval import ApprovalStatus
+from remit.services.chat import confirmations
 from remit.services.command import Answer, Verb
 from remit.services.governance import approvals
 from remit.services.hiring import configuration
-from remit.services.screens import agent_page, overview
+from remit.services.screens import overview
 
 DELETED: Final = "The agent was deleted; the approval stays."
 _PENDING: Final = ApprovalStatus.PENDING.value
@@ -72,34 +73,37 @@ def _pending_first(visit: Visit, rows: list[dict[str, Any]]) -> list[dict[str, A
     return others if visit.argument("before") else [*pending, *others]
 
 
-def show(visit: Visit) -> Page:
+async def show(visit: Visit) -> Page:
+    page = await visit.look(_show)
+    await look_at(visit, [page.values["one"]])
+    return page
+
+
+async def look_at(visit: Visit, shown: Iterable[Mapping[str, Any]]) -> None:
+    """Remember that the visitor saw these approvals whole. An automatic refresh is no look."""
+    if visit.argument("quiet"):
+        return
+    for approval in shown:
+        stated = approval["statement"]
+        if stated["may_decide"] and stated["whole"] and not stated["seen"]:
+            with suppress(RemitError):  # decided by somebody else just now
+                await visit.site.app.gate(visit.who, approvals.look, approval=approval["id"])
+
+
+def _show(visit: Visit) -> Page:
     approval = visit.ask(approvals.show, approval=visit.argument("approval"))
     visit.enter(approval["company_id"])
-    payload, kind = approval["payload"], approval["type"]
-    snapshot = approval_words.document(payload.get("requestedConfigurationSnapshot"))
-    rights = approval_words.rights(payload) if kind == "hire_agent" else []
-    about = visit.ask(
-        agent_page.resources,
-        company=approval["company_id"],
-        named=approval_words.resources(approval, rights),
-    )
-    called = {name: resource["name"] for name, resource in about.items()}
+    called = common_queries.called(visit, approval["company_id"], [approval])
     happened = visit.ask(approvals.history, approval=approval["id"])
+    waiting = visit.ask(confirmations.mine)
     return visit.show(
         "approval.html",
         one=approval,
+        by_mail=[row for row in waiting if row["subject"] == f"approval:{approval['id']}"],
         asks=asks_to(approval, called),
         about=_about(visit, approval),
-        resources=about,
-        rights=rights,
-        can_create=approval_words.can_create(payload),
-        snapshot=snapshot if kind == "hire_agent" else {},
-        boss=approval_words.text(payload.get("reportsTo")) if kind == "hire_agent" else "",
-        facts=approval_words.facts(payload, kind),
-        compared=[
-            (now["number"], approval_words.once(difference(before["payload"], now["payload"])))
-            for before, now in pairwise(approval["revisions"])
-        ][::-1],
+        # The changes of the newest revision are part of the statement.
+        earlier=approval["revisions"][-2:0:-1],
         thread=approval_words.thread(approval["comments"]),
         timeline=approval_words.timeline(approval, happened),
         names=common_queries.names(
@@ -134,6 +138,8 @@ async def decided(
     verb, message = chosen
     approval, note = visit.argument("approval"), visit.form.maybe("note")
     seen = visit.form.number("revision")
+    if seen is None and verb is approvals.approve:
+        raise BadInput("The revision that you read is missing.", "Open the approval again.")
     return await visit.do(verb, approval=approval, note=note, expected_revision=seen), message
 
 
@@ -149,7 +155,6 @@ def _everybody(approval: Mapping[str, Any]) -> Iterable[str | None]:
     yield from _people(approval)
     yield approval["agent_id"]
     yield approval["routed_to_agent_id"]
-    yield approval_words.text(approval["payload"].get("reportsTo"))
     for entry in (*approval["comments"], *approval["revisions"]):
         yield entry["author_agent_id"] or entry["author_user_id"]
 

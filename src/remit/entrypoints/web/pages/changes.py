@@ -99,12 +99,15 @@ async def decide(visit: Visit) -> Done:
     if decision not in _DECISIONS:
         raise NotFound("There is no such decision.", "Approve, return, decline or merge it.")
     verb, message = _DECISIONS[decision]
-    names = ("head", "base", "note", *(("method",) if verb is reviews.merge else ()))
+    names = ("head", "base", *_FIELDS.get(decision, ("note",)))
     await visit.do(verb, change=change, **{name: visit.form.text(name) for name in names})
     return Done(f"/changes/{change}", message)
 
 
+#: Fields of the form besides the commits; usually a note.
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {"push": (), "merge": ("note", "method")}
 _DECISIONS: Final[Mapping[str, tuple[Verb[..., Any], str]]] = {
+    "push": (reviews.push, "Push started."),
     "approve": (reviews.approve, "Approved."),
     "return": (reviews.return_, "Returned to the author."),
     "decline": (reviews.decline, "Declined."),

@@ -26,6 +26,18 @@ MESSAGING: Final = (
     ("subtree", "Subtree", "Also to everybody who works below it, not only its own reports."),
     ("open", "Open", "Everybody writes to everybody in the company."),
 )
+#: Settings for decisions by e-mail, with label and explanation.
+MAIL_DECISIONS: Final = (
+    (
+        "confirm",
+        "Confirmed here first",
+        (
+            "Nothing that an e-mail decides takes effect before the person confirms it while "
+            "signed in: the mailbox's password is enough to put e-mails of anybody into it."
+        ),
+    ),
+    ("direct", "Take effect at once", "For a mailbox that nobody else can write to."),
+)
 _LABELS: Final = {
     Limit.TURNS_PER_RUN: "Turns per run",
     Limit.IDENTICAL_CALLS: "Identical calls in a row",
@@ -40,7 +52,7 @@ _SWITCHES: Final = (
 )
 _TEXTS: Final = (
     *("name", "messaging", "chat_llm_provider", "chat_llm_model", "review_hours"),
-    *("commit_committer", "commit_co_authors", "commit_signing"),
+    *("commit_committer", "commit_co_authors", "commit_signing", "mail_decisions"),
 )
 #: The purpose of each level, in words.
 WORDS: Final = {
@@ -114,6 +126,7 @@ def _load(visit: Visit) -> Page:
         typed=now if late or visit.problem is None else {**now, **_typed(visit.form)},
         may_change=visit.decides and visit.whole,
         messaging=MESSAGING,
+        mail_decisions=MAIL_DECISIONS,
         limits=[
             (limit.value, _LABELS[limit], _typed_limit(visit, now, limit, late=late))
             for limit in Limit

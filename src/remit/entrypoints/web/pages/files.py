@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, event_text, words
-from remit.entrypoints.web.text.text_diff import Comparison, compare
 from remit.errors import BadInput, Conflict
+from remit.model.text_diff import Comparison, compare
 from remit.services.command import Answer
 from remit.services.knowledge import files
 from remit.services.rights import grants

@@ -1,40 +1,11 @@
 """Approvals as text for the page. Arguments that come from an agent may have any form."""
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from remit.entrypoints.web.text.words import money
 from remit.model.organisation.agent_spec import AgentRole
 from remit.services.command import Answer
 
-#: Keys of a payload that are shown elsewhere on the page or are for programs.
-_FREE: Final = frozenset({"title"})
-_NOT_SHOWN: Final = {
-    "hire_agent": frozenset(
-        {
-            *("agentId", "requestedByAgentId", "requestedConfigurationSnapshot", "grants"),
-            *("name", "role", "title", "reportsTo", "outcomeId", "permissions"),
-        }
-    ),
-    "config_change": frozenset(
-        {*("agentId", "name", "configuration", "difference", "changed", "baseRevision")}
-    ),
-    "capability_use": frozenset({"options", "verb", "basis", "prepared", "action", "resource"}),
-    "budget": frozenset({"agentId"}),
-}
-#: Labels of keys.
-_NAMES: Final = {
-    "arguments": "with",
-    "because": "why a person is asked",
-    "budgetMonthlyCents": "monthly budget",
-    "permissionLevel": "permission level",
-    "perpetual": "lasts",
-    "purpose": "mandate",
-}
-_LASTS: Final = {True: "ongoing", False: "until it is done"}
-_CAMEL: Final = re.compile(r"(?<=[a-z])[A-Z]")
-_LONGEST_NAME: Final = 60
 DEEPEST_THREAD: Final = 6
 #: Words for events of the history that the approval itself does not have.
 _HAPPENED: Final = {
@@ -54,23 +25,6 @@ def document(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def facts(payload: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
-    """Return the parts of a request that the page shows nowhere else, with labels."""
-    hidden = _NOT_SHOWN.get(kind, _FREE)
-    pairs = []
-    for key, value in payload.items():
-        if key in hidden or value in (None, "", [], {}):
-            continue
-        shown = value
-        if key == "budgetMonthlyCents" and isinstance(value, int):
-            shown = money(value)
-        elif key == "perpetual" and kind == "hire_agent" and isinstance(value, bool):
-            shown = _LASTS[value]
-        words = _NAMES.get(key) or _CAMEL.sub(lambda match: f" {match[0].lower()}", str(key))
-        pairs.append((words[:_LONGEST_NAME], shown))
-    return pairs
-
-
 def can_create(payload: Mapping[str, Any]) -> bool:
     """Return whether the hired agent can hire; by default the CEO alone can."""
     permission = document(payload.get("permissions")).get("canCreateAgents")
@@ -86,28 +40,6 @@ def rights(payload: Mapping[str, Any]) -> list[dict[str, str]]:
         for wish in (wishes if isinstance(wishes, list) else [])
         if isinstance(wish, dict)
     ]
-
-
-def resources(approval: Mapping[str, Any], rights: Iterable[Mapping[str, str]]) -> set[str]:
-    named = {right["resource"] for right in rights}
-    payload = approval["payload"]
-    if approval["type"] == "hire_agent" and text(payload.get("outcomeId")):
-        named.add(f"outcome:{payload['outcomeId']}")
-    if approval["type"] == "capability_use":
-        named.add(text(payload.get("resource")))
-    return named
-
-
-_SNAPSHOT: Final = "requestedConfigurationSnapshot."
-
-
-def once(changes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Merge differences of two revisions that a hire has twice."""
-    merged: dict[str, dict[str, Any]] = {}
-    for change in changes:
-        path = str(change["path"]).removeprefix(_SNAPSHOT)
-        merged.setdefault(path, {**change, "path": path})
-    return list(merged.values())
 
 
 def thread(comments: list[dict[str, Any]]) -> list[dict[str, Any]]:

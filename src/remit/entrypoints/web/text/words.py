@@ -12,7 +12,8 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from remit.clock import SECOND, from_iso
-from remit.entrypoints.web.text import commands, text_diff
+from remit.entrypoints.web.text import commands
+from remit.model import text_diff
 from remit.model.connections.diff import visible
 from remit.model.execution import transcript
 from remit.model.messaging.mail import MARKS, Mark

@@ -3,7 +3,7 @@
 from remit.store.migrations import additions
 
 revision = "0048"
-down_revision = "0039"
+down_revision = "0047"
 
 
 def upgrade() -> None:

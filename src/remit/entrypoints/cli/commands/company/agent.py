@@ -8,12 +8,13 @@ import click
 
 from remit.entrypoints.cli import following, tokens
 from remit.entrypoints.cli.commands.company import budget as budgets
-from remit.entrypoints.cli.commands.company import hiring
+from remit.entrypoints.cli.commands.company import hiring, lending
 from remit.entrypoints.cli.drawing import cells, output, reorganisation, run_view, trees
 from remit.entrypoints.cli.following import watch_option
 from remit.entrypoints.cli.options import AGENT, AGENT_NAME, BOSS, Group, limit_option, option
 from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import short
+from remit.model.connections.diff import visible
 
 name_argument = click.argument("name", type=AGENT)
 
@@ -131,7 +132,9 @@ def update(session: Session, name: str, dry_run: bool) -> None:
         if not view["changes"]:
             output.say("Its settings stay as they are.")
         if view["approval"]:
-            output.say(f"That waits for approval: remit approve {short(view['approval']['id'])}")
+            output.say(
+                f"That waits for approval: remit approval show {short(view['approval']['id'])}"
+            )
             return
         if view["runTold"]:
             output.say("Its run is told to save its state and end; it is started again afterwards.")
@@ -206,7 +209,7 @@ def token(session: Session, /, name: str, **options: Any) -> None:
     tokens.carry_out(session, path("agents", name, "keys"), **options)
 
 
-for command in (*hiring.COMMANDS, budgets.budget):
+for command in (*hiring.COMMANDS, budgets.budget, lending.lend):
     agent.add_command(command)
 
 
@@ -219,6 +222,7 @@ def _draw(session: Session, view: View) -> None:
         *(session, view, "name", "id", "role", "title", "status", ("boss", _boss)),
         *("adapter: {adapterType}", "may hire: {permissions[canCreateAgents]:yes}"),
         *("level: {permissionLevel}", ("budget", budgets.in_words), "seat: {seatUserId:known}"),
+        ("lent", lambda _, row: "; ".join(map(visible, row.get("lent", ())))),
         *("state: kb://{stateFileId}", "log: kb://{logFileId}"),
         *("created: {createdAt:when}", "updated: {updatedAt:when}"),
     )

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -39,7 +40,10 @@ def export(session: Session, folder: Path) -> None:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @option("--name TEXT", "Another name for it.")
 def import_(session: Session, folder: Path, name: str | None) -> None:
-    """Make a company from an exported folder; you are its board."""
+    """Make a company from an exported folder; you are its board.
+
+    It is halted until you accept it: `remit company accept`.
+    """
     from urllib.parse import quote
 
     target = path("companies", "import") + (f"?name={quote(name, safe='')}" if name else "")
@@ -47,6 +51,12 @@ def import_(session: Session, folder: Path, name: str | None) -> None:
         headers = {"Content-Type": "application/x-tar", "Content-Length": str(size)}
         answer = session.client.upload("POST", target, stream, headers)
     session.show(answer, _draw)
+    if answer["awaitsAcceptance"] and not session.as_json:
+        called = shlex.quote(answer["name"])
+        output.say(
+            "It is halted until you accept it. "
+            f"`remit company accept {called}` shows what it would run, and lets it go on."
+        )
     if answer["setup"]:
         output.note(
             "Repositories, checks and folders wait to be applied. Read them first: "
@@ -56,6 +66,8 @@ def import_(session: Session, folder: Path, name: str | None) -> None:
 
 def _draw(answer: View) -> None:
     output.fields({name: answer[name] for name in ("name", "id", "agents", "outcomes", "files")})
+    for sentence in answer["leftOut"]:
+        output.note(f"Left out: {sentence}.")
     for agent, settings in answer["removed"].items():
         output.note(f"{agent}: give again what was taken out: {', '.join(settings)}.")
     if answer["bindings"]:

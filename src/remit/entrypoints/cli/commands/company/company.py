@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from remit.entrypoints.cli.commands.company.acceptance import accept
 from remit.entrypoints.cli.commands.company.archive import export, import_
 from remit.entrypoints.cli.commands.company.hiring import LEVELS
 from remit.entrypoints.cli.drawing import cells, output
@@ -39,7 +40,10 @@ def create(session: Session, /, template: str | None, **options: Any) -> None:
     for team in TEMPLATES:
         if team.name == template and team.agents:
             target = path("companies", new_company["id"], "apply")
-            session.client.send("POST", target, {"document": team.document(root), "dryRun": False})
+            body = {"document": team.document(root)}
+            plan = session.client.send("POST", target, {**body, "dryRun": True})
+            # Choosing a team accepts it.
+            session.client.send("POST", target, {**body, "accepted": plan["digest"]})
     sentences = [
         f"{new_company['name']} is there, with {root}; you are its board.",
         f'Next: remit --company "{new_company["name"]}" send {root} "…"',
@@ -81,6 +85,11 @@ def show(session: Session, name: str | None) -> None:
     "--approve-config yes|no",
     "Whether a configuration that an agent proposes waits for you.",
     field="requireApprovalForConfigChanges",
+)
+@option(
+    "--mail-decisions confirm|direct",
+    "Whether decisions that come by e-mail wait until they are confirmed elsewhere.",
+    field="mailDecisions",
 )
 @option("--chat-provider NAME", "Adapter of agents that agents create.", field="chatLLMProvider")
 @option(
@@ -144,6 +153,7 @@ def _draw(session: Session, view: View) -> None:
         *(session, view, "name", "id", "messaging: {messaging}"),
         ("hires", lambda *_: _waits(view.get(hires))),
         ("configuration", lambda *_: _waits(view.get(configuration))),
+        ("decisions by e-mail", lambda *_: _BY_MAIL.get(view.get("mailDecisions", ""))),
         *("chat provider: {chatLLMProvider}", "chat model: {chatLLMModel}"),
         ("reviews after", lambda *_: reviews),
         *("committer: {commitCommitter}", "co-authors: {commitCoAuthors}"),
@@ -168,12 +178,16 @@ def _limits(amounts: dict[str, int | None]) -> list[str]:
     ]
 
 
+_BY_MAIL = {"confirm": "wait for a confirmation", "direct": "take effect at once"}
+
+
 def _waits(flag: bool | None) -> str | None:
     return None if flag is None else "wait for the board" if flag else "take effect at once"
 
 
 company.add_command(export)
 company.add_command(import_)
+company.add_command(accept)
 
 policy = Group("policy", help="Permission levels, and the actions that each bundles.")
 company.add_command(policy)

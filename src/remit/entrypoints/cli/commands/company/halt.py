@@ -70,6 +70,12 @@ def _what(session: Session, halt: View) -> str:
 
 def line(halt: View) -> str:
     """A halt in one line: its reach, by whom, since when, why, and the command that lifts it."""
+    if halt.get("awaitsAcceptance"):
+        return (
+            f"The company came from outside, imported by {halt['byName']} "
+            f"{output.when(halt['since'])}; nothing of it starts until it is accepted: "
+            "`remit company accept`."
+        )
     what = "The company is" if halt["agentId"] is None else f"{halt['agent']} and below are"
     because = f" ({halt['note']})" if halt["note"] else ""
     return (
@@ -79,6 +85,8 @@ def line(halt: View) -> str:
 
 
 def go_command(halt: View) -> str:
+    if halt.get("awaitsAcceptance"):
+        return "remit company accept"
     return "remit go" if halt["agentId"] is None else f"remit go {halt['agent']}"
 
 

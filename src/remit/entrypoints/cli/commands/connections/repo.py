@@ -48,6 +48,8 @@ def _draw(session: Session, view: View) -> None:
     cells.fields(
         *(session, view, "name", "url", "ref", "username", "secret", "forge", "api"),
         *("api secret: {apiSecret}", ("webhooks", _webhooks), "heard: {people:list}", "label"),
+        *("proposals are pushed: {push:words}", "fork", "fork secret: {forkSecret}"),
+        ("instructions", lambda _, row: _told(row)),
         "added: {createdAt:when}",
     )
 
@@ -55,6 +57,10 @@ def _draw(session: Session, view: View) -> None:
 def _webhooks(session: Session, view: View) -> str | None:
     place = f"{session.url_for_others}/api/hooks/{view['id']}"
     return view["hook"] and f"{place}, signed with {view['hook']}"
+
+
+def _told(row: View) -> str:
+    return "told" if row["instructions"] else "left out"
 
 
 repo.draw = _draw
@@ -69,5 +75,9 @@ folder = Group("folder", help="Folders of the machine that agents' runs work in 
 folder.rows(
     *("list", "id", "kind", ("agent", lambda _, row: row["agentName"] or "all"), "folder: {title}"),
     ("PATH", lambda _, row: " ".join(row["programs"])),
+    ("INSTRUCTIONS", lambda _, row: _told(row) if row["kind"] == "work" else ""),
     empty="There are no folders.",
+)
+folder.more = lambda view: (
+    [f"Hidden from its runs, as keys: {', '.join(view['hides'])}."] if view.get("hides") else []
 )

@@ -1,7 +1,8 @@
 """`remit doctor`: findings about this installation, each with its next step."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 
 import click
 
@@ -11,9 +12,14 @@ from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Command
 from remit.entrypoints.cli.session import Session, View
 from remit.errors import RemitError
+from remit.model.connections.folder import FolderKind
 from remit.runtime import diagnosis
 from remit.runtime.diagnosis import Finding
-from remit.runtime.runs import conditions
+from remit.runtime.runs import conditions, key_files
+from remit.runtime.sandbox import sandbox_policy
+
+#: Hidden files that are named.
+_MOST_NAMED = 10
 
 
 @click.command(cls=Command)
@@ -70,7 +76,9 @@ def _conditions(session: Session) -> Iterator[Finding]:
             yield Finding("folder", "ok", f"{folder['agentName']} works in {folder['title']}")
             continue
         try:
-            conditions.looked_at(folder["path"], session.settings.home)
+            kind = FolderKind(folder["kind"])
+            place = conditions.looked_at(folder["path"], session.settings.home, kind)
+            covered = key_files.found(place) if folder["hides"] else []
         except RemitError as error:
             yield Finding("folder", "fail", error.sentence, error.step)
             continue
@@ -78,8 +86,21 @@ def _conditions(session: Session) -> Iterator[Finding]:
         whose = folder["agentName"] or "every run"
         verb = "works in" if folder["kind"] == "work" else "reads"
         yield Finding("folder", "ok", f"{whose} {verb} {folder['path']}")
+        if covered:
+            yield _hidden(place, covered)
     yield Finding("a run has", "ok", ", ".join(conditions.programs(search)) or "no known programs")
     yield Finding("a run has", "ok", f"network {conditions.NETWORK}")
+
+
+def _hidden(place: Path, covered: Sequence[Path]) -> Finding:
+    """Return the finding about files with keys in a folder that an agent works in."""
+    names = ", ".join(str(path.relative_to(place)) for path in covered[:_MOST_NAMED])
+    more = f" and {len(covered) - _MOST_NAMED} more" if len(covered) > _MOST_NAMED else ""
+    try:
+        sandbox_policy.refuse_to_cover(covered)
+    except RemitError as error:
+        return Finding("folder", "fail", error.sentence, error.step)
+    return Finding("folder", "ok", f"hidden from runs in {place}, as keys: {names}{more}")
 
 
 def _receivers(session: Session) -> Iterator[Finding]:

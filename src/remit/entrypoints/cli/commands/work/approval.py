@@ -6,6 +6,7 @@ from functools import partial
 import click
 
 from remit.entrypoints.approval_text import asks_for
+from remit.entrypoints.cli.client import save
 from remit.entrypoints.cli.drawing import approval_view, cells, output
 from remit.entrypoints.cli.options import (
     AGENT_NAME,
@@ -31,6 +32,12 @@ revision_option = option(
     "--revision", "Only if it is still at this revision.", type=click.IntRange(min=1)
 )
 
+
+_READ_FIRST = {
+    "approve": " Without --revision, the whole request is shown, and you are asked; a script names "
+    "the revision that was read.",
+    "reject": "",
+}
 
 approval = Group("approval", help="Requests of agents, and your decisions.")
 
@@ -74,6 +81,12 @@ def _deciding(word: str, says: str) -> click.Command:
                 return
             # Bind the decision to the revision that was shown; a newer one is a conflict.
             id_, revision = request["id"], revision or request["revision"]
+        elif word == "approve" and revision is None:
+            # Nobody approves what they have not read.
+            request = session.client.get(path("approvals", approval_id(session, id_)))
+            if request["statement"]["mayDecide"]:  # or else the refusal says the reason
+                _read_and_confirmed(session, request, word)
+            id_, revision = request["id"], request["revision"]
         body = stated({"decisionNote": note, "expectedRevision": revision})
         target = path("approvals", approval_id(session, id_), word)
         session.show(session.client.send("POST", target, body), partial(_draw, session))
@@ -81,7 +94,7 @@ def _deciding(word: str, says: str) -> click.Command:
     decide.help = f"""{says}
 
     AGENT is the agent that the request is about, or that made it. Without an argument, the open
-    requests are shown; if there is only one, you are asked to confirm.
+    requests are shown; if there is only one, you are asked to confirm.{_READ_FIRST[word]}
     """
     return decide
 
@@ -100,6 +113,15 @@ def comment(session: Session, id_: str, text: str | None, reply_to: str | None) 
     body = {"body": sys.stdin.read() if text is None else text, "replyTo": reply_to}
     target = path("approvals", id_, "comments")
     session.change("POST", target, stated(body), tells="Said as comment {id}.")
+
+
+# Not declared: its answer is bytes.
+@approval.command("content")
+@id_argument
+def content_(session: Session, id_: str) -> None:
+    """Write the content that a request would write into a file to standard output."""
+    response = session.client.open(path("approvals", id_, "content"))
+    save(response, sys.stdout.buffer, "content")
 
 
 # Not declared: it asks for confirmation.
@@ -141,13 +163,23 @@ def _only_one(session: Session, verb: str) -> View | None:
             return None
         raise click.UsageError(f"{len(waiting)} requests wait. Say which: remit {verb} ID.")
     request: View = session.client.get(path("approvals", waiting[0]["id"]))
+    _read_and_confirmed(session, request, verb)
+    return request
+
+
+def _read_and_confirmed(session: Session, request: View, verb: str) -> None:
+    """Show a request whole, and have the person at the terminal confirm the decision."""
+    id_, read = short(request["id"]), f"--revision {request['revision']}"
+    if session.as_json:
+        raise click.UsageError(f"{verb} with --json needs the revision that was read: {read}.")
     approval_view.draw(session, request)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(f"Nothing is decided. Say it: remit {verb} {short(request['id'])}.")
+        raise click.UsageError(f"Nothing is decided. Say it: remit {verb} {id_} {read}.")
+    if verb == "approve" and request["status"] == "pending" and not request["statement"]["whole"]:
+        raise BadInput("Not all of it can be shown, so it cannot be approved.", "Reject it.")
     print()
     if not click.confirm(f"{verb.capitalize()} this?", err=True):
         raise BadInput("Nothing is decided.", "approve, reject or revise it when you know.")
-    return request
 
 
 def approval_id(session: Session, text: str, *, open_only: bool = True) -> str:

@@ -50,6 +50,8 @@ def _draw(session: Session, view: View) -> None:
         *("merged as: {mergedCommit}", "to do: {waiting:list}"),
         ("problems", lambda _, row: "; ".join(map(visible, row["problems"]))),
     )
+    for mark, paths in view["marks"].items():
+        output.say(f"{mark}: {', '.join(map(visible, paths))}")
     for check in view["checks"]:
         output.say(f"check {check['name']}: {check['state']}{_why(check)}")
         if check["state"] == "failed":
@@ -61,7 +63,8 @@ def _draw(session: Session, view: View) -> None:
         output.say(f"{visible(str(who))}{where}:")
         _lines(about["body"])
     for file in view.get("diff", {}).get("files", ()):
-        note = f" ({file['note']})" if file["note"] else ""
+        words = ", ".join([*([file["note"]] if file["note"] else ()), *file["marks"]])
+        note = f" ({words})" if words else ""
         output.say(f"\n{file['status']} {file['path']}{note}")
         for hunk in file["hunks"]:
             output.say(f"@@ {hunk['heading']}")

@@ -59,7 +59,8 @@ def verify(session: Session, expect: str | None) -> int:
     if answer["ok"]:
         return 0
     for fault in answer["faults"]:
-        output.note(f"event {fault['seq']}: {fault['sentence']}")
+        place = f"event {fault['seq']}: " if fault["seq"] else ""
+        output.note(f"{place}{fault['sentence']}")
     output.error("The record was changed.", "Compare it with a backup, from these events on.")
     return 1
 

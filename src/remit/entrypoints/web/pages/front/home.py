@@ -9,17 +9,18 @@ from starlette.routing import Route
 
 from remit.adapters.registry import WITHOUT_MODEL
 from remit.clock import DAY, Micros, to_iso
-from remit.entrypoints.approval_text import asks_for, asks_to, difference
-from remit.entrypoints.web.pages.approvals import DECISIONS, decided
+from remit.entrypoints.approval_text import asks_for, asks_to
+from remit.entrypoints.web.pages.approvals import DECISIONS, decided, look_at
 from remit.entrypoints.web.pages.inbox import DEALS, dealt
 from remit.entrypoints.web.pages.outcome import ended_with_it
 from remit.entrypoints.web.site import Done, Page, Routes, Site, Undo, Visit
-from remit.entrypoints.web.text import approval_words, charts, common_queries, words
+from remit.entrypoints.web.text import charts, common_queries, words
 from remit.entrypoints.web.text.settings_form import number_or_none
 from remit.entrypoints.web.text.words import with_readable_times
 from remit.errors import BadInput, RemitError
 from remit.ids import is_id
 from remit.model.organisation.agent import OPERATIONAL
+from remit.model.organisation.statement import EntryKind, as_text
 from remit.model.text import plural
 from remit.services.command import Verb
 from remit.services.connections import notice_rules
@@ -37,25 +38,27 @@ from remit.services.work import outcomes, submitting
 MOST_SHOWN: Final = 30
 MOST_MAIL: Final = 500
 MOST_WISHES: Final = 3
-MOST_RIGHTS: Final = 8
-MOST_CHANGES: Final = 5
+#: A longer request is read on its own page, and so are those for which there is no room left.
+MOST_LINES: Final = 80
+MOST_LINES_IN_ALL: Final = 200
+LONGEST_STATEMENT: Final = 5000
 #: Most items handled by one click.
 MOST_AT_ONCE: Final = 100
 LONGEST_SUBJECT: Final = 80
-#: Longest excerpts of a value before and after a change; together they are what a row shows.
-LONGEST_BEFORE: Final = 120
-LONGEST_AFTER: Final = 270
 #: Name, icon and urgency of each kind: 0 for a standstill of many, 1 for a wait on a person, 2 for
 #: a failure, 3 for what can wait.
 KINDS: Final = {
+    "acceptance": ("From outside", "company", 0),
     "held": ("Account closed", "plug", 0),
     "limit": ("Limit reached", "clock", 0),
     "budget_stop": ("Over budget", "money", 0),
     "runaway": ("Looping run", "run", 0),
     "silent_run": ("Silent run", "run", 0),
+    "confirmation": ("To be confirmed", "approval", 1),
     "approval": ("Approval", "approval", 1),
     "question": ("Question", "question", 1),
     "submission": ("Submitted work", "outcome", 1),
+    "change": ("Proposed change", "repo", 1),
     "agent_error": ("Stopped", "agent", 2),
     "dead_letter": ("Failed mail", "mail", 2),
     "failed_run": ("Failed run", "run", 2),
@@ -88,7 +91,14 @@ def routes(site: Site) -> Routes:
     ]
 
 
-def show(visit: Visit) -> Page:
+async def show(visit: Visit) -> Page:
+    page = await visit.look(_show)
+    requests = [item["more"] for item in page.values["items"] if item["kind"] == "approval"]
+    await look_at(visit, [request for request in requests if request and request["fits"]])
+    return page
+
+
+def _show(visit: Visit) -> Page:
     awaits = sorted(visit.awaits(), key=_urgency)
     shown = awaits[:MOST_SHOWN]
     _complete(visit, shown)
@@ -202,6 +212,7 @@ def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
         unread = visit.ask(threads.own_inbox, company=company, limit=number + MOST_SHOWN)
         letters |= {letter["id"]: letter for letter in unread}
     raised = [item for item in shown if item["kind"] == "question"]
+    room = MOST_LINES_IN_ALL
     for company in {item["company_id"] for item in raised}:
         waiting = visit.ask(questions.listing, company=company, limit=MOST_MAIL)
         here = [item["id"] for item in raised if item["company_id"] == company]
@@ -223,7 +234,8 @@ def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
                 continue  # decided by somebody else just now
             called = common_queries.called(visit, item["company_id"], [approval])
             asks = asks_to(approval, called)
-            item["more"] = {**approval, "asks": asks, **_asked_for(approval)}
+            item["more"] = {**approval, "asks": asks, **_stated(approval, room)}
+            room -= item["more"]["lines"] if item["more"]["fits"] else 0
 
 
 def _budget(visit: Visit, item: dict[str, Any]) -> dict[str, Any]:
@@ -239,46 +251,19 @@ def _budget(visit: Visit, item: dict[str, Any]) -> dict[str, Any]:
     return {"kind": kind, "offer": offer, "spent_shown": shown[0], "limit_shown": shown[1]}
 
 
-def _asked_for(approval: dict[str, Any]) -> dict[str, Any]:
-    """Details of the request that the button beside them approves."""
-    payload = approval["payload"]
-    snapshot = approval_words.document(payload.get("requestedConfigurationSnapshot"))
-    changed: list[dict[str, Any]] = approval_words.document(payload).get("difference") or []
-    if approval["revision"] > 1 and len(approval.get("revisions") or ()) > 1:
-        before, now = (revision["payload"] for revision in approval["revisions"][-2:])
-        changed = difference(before, now)
-    facts = approval_words.facts(payload, approval["type"])
-    if approval["type"] == "hire_agent":
-        facts = [
-            ("adapter", snapshot.get("adapterType")),
-            ("instructions", snapshot.get("prompt")),
-            ("can do", snapshot.get("capabilities")),
-            *((name, value) for name, value in facts if name == "monthly budget"),
-        ]
-    elif approval["type"] == "config_change":
-        shown, changed = changed[:MOST_CHANGES], changed[MOST_CHANGES:]
-        facts = [*((change["path"], _step(change)) for change in shown), *facts]
-    rights = approval_words.rights(payload)
+def _stated(approval: dict[str, Any], room: int) -> dict[str, Any]:
+    """The statement of a request, if it fits into the `room` that is left, in lines; else its
+    dangers. It is approved here only if it fits."""
+    statement = approval["statement"]
+    text = as_text(statement)
+    lines = text.count("\n") + 1
+    short = len(text) <= LONGEST_STATEMENT and lines <= min(MOST_LINES, room)
+    dangers = (entry for section in statement["sections"] for entry in section["entries"])
     return {
-        "facts": [(name, str(value)) for name, value in facts if value and value != "None"][:6],
-        "rights": rights[:MOST_RIGHTS],
-        "more_rights": len(rights) - MOST_RIGHTS,
-        "changed": sorted(
-            {change["path"].rpartition(".")[2] for change in changed if change.get("path")}
-        ),
+        "fits": short and statement["whole"] and statement["may_decide"],
+        "lines": lines,
+        "notes": [entry for entry in dangers if entry["kind"] == EntryKind.DANGER],
     }
-
-
-def _step(change: dict[str, Any]) -> str:
-    """A changed value before and after, each cut so that both are seen."""
-    before = _shown(change.get("was"), LONGEST_BEFORE)
-    return f"{before} → {_shown(change.get('now'), LONGEST_AFTER)}"
-
-
-def _shown(value: object, longest: int) -> str:
-    if value in (None, "", [], {}):
-        return "empty"
-    return words.gist(value if isinstance(value, str) else words.pretty(value), longest)
 
 
 async def tell(visit: Visit) -> Done:

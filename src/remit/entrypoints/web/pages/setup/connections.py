@@ -25,6 +25,7 @@ from remit.entrypoints.web.site import Page, Visit
 from remit.entrypoints.web.text import settings_form
 from remit.entrypoints.web.text.settings_form import Setting
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError
+from remit.model.connections.folder import KEY_FILES
 from remit.model.connections.secret import Secret, parse_place, source_name
 from remit.model.text import plural
 from remit.services.command import Verb
@@ -249,7 +250,7 @@ SERVERS = Noun(
 
 
 def _repo_row(repo: Mapping[str, Any]) -> Row:
-    opened = (repo.get("secret") or "none", repo.get("forge") or "none")
+    opened = (repo.get("secret") or "none", repo.get("forge") or "none", _told(repo))
     return Row(
         repo["name"], repo["name"], (repo["url"], repo.get("ref") or "default branch", *opened)
     )
@@ -282,12 +283,24 @@ async def _remove_repo(visit: Visit, name: str) -> str:
     return f"{name} is removed."
 
 
+def _told(row: Mapping[str, Any]) -> str:
+    return "told" if row.get("instructions") else "left out"
+
+
+async def _switch_repo(visit: Visit, name: str) -> str:
+    here = visit.site.app.gate
+    rows = await here(visit.caller, repos.listing, company=visit.company_id, limit=MOST)
+    told = any(row["name"] == name and row.get("instructions") for row in rows)
+    await visit.do(repos.set_, company=visit.company_id, name=name, instructions=not told)
+    return f"Runs {'are not' if told else 'are'} told its instructions from now on."
+
+
 REPOS = Noun(
     *("repositories", "Repositories", "repository", "repo"),
     about="Repositories that agents get copies of, once granted.",
     empty="No repositories yet.",
     step="Add one, then grant agents to read it, to propose changes, or to merge them.",
-    columns=("Address", "Branch or tag", "Secret", "Forge"),
+    columns=("Address", "Branch or tag", "Secret", "Forge", "Instructions"),
     rows=rows_of(repos.listing, _repo_row),
     fields=fields_of(
         repos.add,
@@ -303,6 +316,7 @@ REPOS = Noun(
     operators=True,
     acts={
         "sync": Act("Fetch now", _sync_repo),
+        "instructions": Act("Switch instructions", _switch_repo),
         "remove": Act("Remove", _remove_repo, "Remove {}, its copy and every right to it?"),
     },
 )
@@ -468,8 +482,22 @@ _FOLDER_VERBS: dict[str, Verb[..., Any]] = {"work": folders.bind, "tools": folde
 def _folder_row(folder: Mapping[str, Any]) -> Row:
     called = str(folder.get("title") or folder.get("path") or folder["id"])
     return Row(
-        folder["id"], called, (folder.get("kind") or "", folder.get("agent_name") or "everybody")
+        folder["id"],
+        called,
+        (
+            folder.get("kind") or "",
+            folder.get("agent_name") or "everybody",
+            _told(folder) if folder.get("kind") == "work" else "",
+        ),
     )
+
+
+async def _switch_folder(visit: Visit, folder: str) -> str:
+    here = visit.site.app.gate
+    rows = await here(visit.caller, folders.listing, company=visit.company_id, limit=MOST)
+    told = any(row["id"] == folder and row["instructions"] for row in rows)
+    await visit.do(folders.change, company=visit.company_id, folder=folder, instructions=not told)
+    return f"Runs {'are not' if told else 'are'} told its instructions from now on."
 
 
 def _folder_kinds(_: Visit) -> Sequence[tuple[str, str]]:
@@ -487,7 +515,8 @@ def _folder_fields(visit: Visit) -> list[Setting]:
         },
         words={
             "repo": "Remit keeps a copy of it, in which the agent works.",
-            "path": "A folder of this machine. Give it or a repository.",
+            "path": "A folder of this machine. Give it or a repository. Files that hold keys by "
+            f"their names are hidden in it: {', '.join(KEY_FILES)}.",
         }
         if FOLDERS.kind(visit) == "work"
         else {},
@@ -505,18 +534,19 @@ FOLDERS = Noun(
     "tool chains and caches.",
     empty="No folders yet.",
     step="Add a lasting folder that an agent works in, or tools that every run may use.",
-    columns=("Kind", "For"),
+    columns=("Kind", "For", "Instructions"),
     rows=rows_of(folders.listing, _folder_row),
     fields=_folder_fields,
     save=_save_folder,
     operators=True,
     kinds=_folder_kinds,
     acts={
+        "instructions": Act("Switch instructions", _switch_folder),
         "remove": Act(
             "Remove",
             does(folders.remove, "folder", "New runs do not see the folder."),
             "Remove the folder {}?",
-        )
+        ),
     },
 )
 

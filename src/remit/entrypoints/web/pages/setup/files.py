@@ -4,6 +4,7 @@ import hashlib
 from typing import Any, Final
 
 from remit.entrypoints import declared_files, declared_text
+from remit.entrypoints.web.pages.setup.acceptance import KINDS
 from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, org_lines
 from remit.errors import NotFound, RemitError
@@ -30,6 +31,7 @@ def show(visit: Visit, plan: Answer | None = None, done: bool = False) -> Page:
         plan=plan,
         done=done,
         digest=_digest(text),
+        kinds=KINDS,
         may_change=visit.decides and visit.whole,
     )
 
@@ -40,7 +42,10 @@ async def act(visit: Visit) -> Done | Page:
     document = declared_text.read(text, "The text")
     app, who = visit.site.app, visit.caller
     sure = visit.form.text("step") == "apply" and visit.form.text("seen") == _digest(text)
-    plan = await declared_files.apply(app, who, visit.company_id, document, dry_run=not sure)
+    accepted = visit.form.text("accepted") or None
+    plan = await declared_files.apply(
+        app, who, visit.company_id, document, dry_run=not sure, accepted=accepted
+    )
     return await visit.look(lambda visit: show(visit, plan, done=sure))
 
 

@@ -104,9 +104,7 @@ async def create(visit: Visit) -> Done:
     root = arguments.get("root_name") or ROOT
     try:
         document = template.document(root)
-        done = await declared_files.apply(
-            visit.site.app, who, company["id"], document, dry_run=False
-        )
+        done = await declared_files.apply_template(visit.site.app, who, company["id"], document)
     except RemitError as error:
         return Done(where, f"{company['name']} is there, without its team: {error.sentence}")
     return Done(where, f"{company['name']} is there, with {done['created']} agents below {root}.")

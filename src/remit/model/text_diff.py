@@ -22,7 +22,19 @@ class Comparison(NamedTuple):
 
 
 def compare(before: str, after: str) -> Comparison:
-    """Return the lines that differ, with a few lines of context."""
+    """Return the lines that differ, with a few lines of context, as far as a page shows them."""
+    whole = compare_whole(before, after)
+    return Comparison(
+        [(kind, line[:LONGEST_LINE]) for kind, line in whole.lines[:MOST_SHOWN]],
+        whole.cut_off or len(whole.lines) > MOST_SHOWN,
+        whole.added,
+        whole.removed,
+    )
+
+
+def compare_whole(before: str, after: str) -> Comparison:
+    """Return all lines that differ, with a few lines of context; `cut_off` if only the first
+    `MOST_LINES` were compared."""
     old, new = _lines(before), _lines(after)
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
@@ -35,10 +47,9 @@ def compare(before: str, after: str) -> Comparison:
     changed_lines = changed(middle_old[:MOST_LINES], middle_new[:MOST_LINES])
     tail = [] if cut_off else [("same", line) for line in old[len(old) - end :]]
     whole = [*(("same", line) for line in old[:start]), *changed_lines, *tail]
-    shown = _folded(whole)
     return Comparison(
-        [(kind, line[:LONGEST_LINE]) for kind, line in shown[:MOST_SHOWN]],
-        cut_off or len(shown) > MOST_SHOWN,
+        _folded(whole),
+        cut_off,
         sum(kind == "added" for kind, _ in changed_lines),
         sum(kind == "removed" for kind, _ in changed_lines),
     )

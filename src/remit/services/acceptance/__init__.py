@@ -1,0 +1,1 @@
+"""Things from outside: what they would run, reach and be lent, and their acceptance by a person."""

@@ -1,0 +1,10 @@
+"""Parts of long posts in chats, each with its number and the post that has the buttons."""
+
+from remit.store.migrations import additions
+
+revision = "0041"
+down_revision = "0040"
+
+
+def upgrade() -> None:
+    additions.make(revision)
