@@ -100,8 +100,8 @@ def deliver(
 def take(
     ctx: Context, *, limit: Annotated[int, Range(1, MOST_PER_TURN)] = MOST_PER_TURN
 ) -> shapes.InboxShape:
-    """The caller's mail, oldest first. A run takes it up; another caller only looks. What is only
-    to know comes last, unless the run was shown it in its situation."""
+    """The caller's mail, oldest first. A run takes it up; another caller only looks. Letters
+    to know come last, unless the run was shown them in its situation."""
     me = _require_inbox(ctx)
     run = ctx.actor.run_id
     if run is not None:
