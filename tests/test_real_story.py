@@ -18,6 +18,7 @@ import pytest
 
 from remit.clock import HOUR, MINUTE, Micros
 from remit.services.governance import approvals
+from remit.services.messaging import threads
 from remit.services.screens import needs_you
 from remit.services.work import outcomes
 from tests.agent_stage import LeapingClock, Stage, stage, until
@@ -228,3 +229,32 @@ async def ten_bad_minutes(
     clock.ahead += MINUTE
     await at.over(begun + 1)
     await at.rest()
+
+
+@pytest.mark.requirement("FX-63")
+@pytest.mark.parametrize("kind", ["claude", "codex"])
+def test_a_one_word_answer_reaches_the_model_with_its_question(kind: str, tmp_path: Path) -> None:
+    def brain(request: Request) -> Sequence[Step]:
+        told = said_to(dict(request))
+        if "| blue" in told:
+            asked = "Red or blue for the page?" in told.rpartition("earlier: ")[2]
+            return [Say("Blue it is." if asked else "What is blue?")]
+        return [Say("Red or blue for the page?")]
+
+    async def story() -> None:
+        command(kind)
+        with model(kind, brain) as fake:
+            async with stage(tmp_path) as at:
+                await at.cast(kind, by_default(kind, fake))
+                await at.send(WISH)
+                await at.over(1)
+                await at.rest()
+                (question,) = await at.app.gate(at.board, threads.own_inbox)
+                await at.app.library.send(
+                    at.board, to="agent:ceo", body="blue", reply_to=question["id"]
+                )
+                await at.over(2)
+                await at.rest()
+                assert any("Blue it is." in text for text in await at.mail())
+
+    asyncio.run(story())
