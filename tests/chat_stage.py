@@ -38,23 +38,31 @@ def linked(app: App, company: str, user: str, binding: str, **more: str) -> str:
 
 def to_confirm(app: App, company: str, user: str, binding: str) -> str:
     """A decision that came in a person's name, and waits."""
-    now = app.clock.now()
     sender = {"id": "ann@people.example", "name": "Ann"}
-    act: dict[str, Any] = {
-        "act": "link",
-        "sender": sender,
-        "conversation": sender["id"],
-        "binding": binding,
-    }
-    act["made_with"] = None
+    act = {"act": "link", "sender": sender, "conversation": sender["id"], "binding": binding}
+    about = {"subject": "linked_account", "title": "Link Ann to your account"}
+    return _waiting(app, company, user, {**act, "made_with": None}, binding, **about)
+
+
+def approval_to_confirm(app: App, *, company: str, user: str, approval: str) -> str:
+    """An approval that came in a person's name, and waits."""
+    act = {"act": "approve", "approval": approval, "revision": 1, "digest": "", "note": ""}
+    about = {"subject": f"approval:{approval}", "title": "Approve: it, revision 1"}
+    return _waiting(app, company, user, act, None, **about)
+
+
+def _waiting(
+    app: App, company: str, user: str, act: dict[str, Any], binding: str | None, **about: str
+) -> str:
+    now = app.clock.now()
     row = Confirmation(
         id=app.ids.new(),
         company_id=CompanyId(company),
         user_id=UserId(user),
-        binding_id=BindingId(binding),
+        binding_id=None if binding is None else BindingId(binding),
         account="email:ann@people.example",
-        subject="linked_account",
-        title="Link Ann to your account",
+        subject=about["subject"],
+        title=about["title"],
         act=json.dumps(act),
         created_at=now,
         expires_at=now + CONFIRMATION_LASTS,

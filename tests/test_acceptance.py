@@ -10,10 +10,18 @@ import pytest
 from remit.clock import DAY, HOUR
 from remit.errors import Conflict
 from remit.runtime.runs.worker import Worker
-from remit.services.acceptance import acceptance
+from remit.services.acceptance import acceptance, machine_rights
 from remit.services.changes import watches
 from remit.services.chat import receivers
-from remit.services.connections import bindings, notice_planning, notices, repos, secrets
+from remit.services.connections import (
+    bindings,
+    folders,
+    notice_planning,
+    notices,
+    repo_checks,
+    repos,
+    secrets,
+)
 from remit.services.execution import runs
 from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
@@ -23,9 +31,11 @@ from remit.services.people import users
 from remit.services.record import events
 from remit.services.screens import needs_you
 from remit.testing.clock import A_DAY, VirtualClock
+from tests import change_stage
 from tests.company import Answer, Company, keyed, opened
 from tests.governance import empower
 from tests.organisation import refusal
+from tests.statement_stage import a_call
 from tests.test_archive import accept, export, import_, packed, unpacked
 from tests.working import at_work, looked_again, over, program, with_worker
 
@@ -152,12 +162,16 @@ def test_rights_over_the_machine_are_left_out_and_named(here: Company, handed: H
     for named in (
         'sandbox "full" of program',
         'cwd "/" of program',
+        "`remit agent set program adapterConfig.sandbox=full`",
+        "`remit agent set program adapterConfig.cwd=/`",
         "full_access of program",
         "remit grant give program full_access use",
         "full_access of the level standard",
     ):
         assert named in left_out
     assert shown(here, handed.id)["left_out"] == answer["left_out"]
+    # The root agent has no settings, and no line without a name stands for that.
+    assert not [one for one in shown(here, handed.id)["entries"] if one["text"].startswith(":")]
     assert here.sql("SELECT count(*) FROM grants WHERE resource_id = 'full_access'") == [(0,)]
     policy = here.call(here.board, permissions.show_policy, company=handed.id)
     assert policy["levels"]["standard"]["allow"] == ["approval.decide"]
@@ -393,3 +407,35 @@ def test_a_crafted_archive_does_not_arrive_accepted(here: Company, handed: Hande
     folder["company.toml"] += b"accepted = true\nawaits_acceptance = false\n"
     imported(here, packed(folder))
     assert shown(here, handed.id)["awaits"] is True
+
+
+@pytest.mark.requirement("FX-81")
+@pytest.mark.parametrize("name", ["codexSandbox", "codex_sandbox"])
+def test_a_setting_stays_behind_in_either_spelling(name: str) -> None:
+    kept, left_out = machine_rights.without({name: "danger-full-access", "model": "m"}, "ada")
+    assert kept == {"model": "m"}
+    assert name in left_out[0]
+    for mode in ("permissionMode", "permission_mode"):
+        assert machine_rights.without({mode: "bypassPermissions"}, "ada")[0] == {}
+
+
+@pytest.mark.tampers
+@pytest.mark.requirement("FX-81")
+def test_the_preview_shows_checks_folders_and_what_is_approved_and_not_yet_done(
+    small: Company,
+) -> None:
+    change_stage.add_repo(small)
+    check: Any = {"repo": "site", "check": "unit", "command": "make test", "network": True}
+    small.call(small.board, repo_checks.set_check, company=small.id, **check)
+    waiting = a_call(small)
+    small.call(small.board, folders.bind, company=small.id, agent=small.ceo.id, repo="site")
+    small.sql(
+        "UPDATE approvals SET status = 'approved', decided_at = 1,"
+        " decided_by_user_id = (SELECT id FROM users LIMIT 1) WHERE id = ?",
+        waiting["id"],
+    )
+    shown = small.call(small.board, acceptance.show, company=small.id)["entries"]
+    told = [f"{entry['kind']} of {entry['of']}: {entry['text']}" for entry in shown]
+    assert "program of repository site: check unit: make test, with the network" in told
+    assert any(line.startswith("folder of ceo: works in ") for line in told)
+    assert any(line.startswith("right of lead: approved and not yet done: ") for line in told)

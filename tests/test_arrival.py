@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remit.entrypoints import arrival, outside_check
-from remit.entrypoints.arrival import Arrival, Arrivals, Outside
+from remit.entrypoints.arrival import Arrival, Arrivals, Outside, host_name
 from remit.errors import BadInput
 from remit.settings import load
 
@@ -180,3 +180,9 @@ def test_doctor_says_how_the_instance_is_reached(tmp_path: Path) -> None:
     assert [state for state, _ in findings(url="http://box")] == ["warn", "ok"]
     (tmp_path / "remit.toml").write_text(f'url = "{NAME}"\nproxies = "10.0.0.0/8"\n')
     assert findings() == [("ok", f"{NAME}, with TLS"), ("ok", "believed at 10.0.0.0/8")]
+
+
+@pytest.mark.parametrize("header", ["evil@localhost", "localhost/x", "localhost?x", "localhost#x"])
+def test_a_host_that_is_no_name_names_nothing(header: str) -> None:
+    assert host_name("localhost:8080") == "localhost"
+    assert host_name(header) == ""

@@ -328,6 +328,28 @@ def test_a_long_question_is_shown_whole_before_its_options(chat: Chat) -> None:
     assert all(chat.outside.shown[one.id].text.endswith("→ Answered: blue") for one in parts)
 
 
+@pytest.mark.requirement("FX-26")
+def test_a_question_that_is_not_shown_whole_has_no_buttons(chat: Chat) -> None:
+    unseen = "\u200b" * 2_000  # each is spelled out
+    chat.c.call(
+        chat.agent.caller, questions.ask, question=f"Which?{unseen}", options=["red", "blue"]
+    )
+    chat.say("/needs")
+    [shown] = [one for one in chat.outside.seen(ANN) if "Question from" in one.text]
+    assert "too long to be shown here" in shown.text
+    assert shown.buttons == ()
+
+
+@pytest.mark.requirement("FX-26")
+def test_an_option_that_a_button_would_cut_stands_in_the_text(chat: Chat) -> None:
+    long = f"red{'d' * 80} and nothing else"
+    chat.c.call(chat.agent.caller, questions.ask, question="Which?", options=[long, "blue"])
+    chat.say("/needs")
+    [shown] = [one for one in chat.outside.seen(ANN) if "Question from" in one.text]
+    assert f"│ {long}\n│ blue" in shown.text
+    assert len(shown.buttons) == 2
+
+
 @pytest.mark.requirement("FX-61")
 def test_a_note_of_who_decided_is_one_line_below_each_part(chat: Chat) -> None:
     approval = long_request(chat)

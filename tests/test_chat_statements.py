@@ -178,6 +178,7 @@ def value_at(payload: Any, path: tuple[Any, ...]) -> Any:
     return payload
 
 
+@pytest.mark.tampers
 @pytest.mark.requirement("FX-61")
 @pytest.mark.parametrize("kind", REQUESTS)
 def test_each_leaf_is_shown_or_nothing_can_be_approved(chat: Chat, kind: str) -> None:
@@ -256,8 +257,9 @@ def test_a_hire_shows_its_program_its_arguments_its_sandbox_its_budget_and_its_p
         assert all(one.text.endswith("→ Approved by board.") for one in after)
     else:
         assert labels(posts) == []
-        # In words: that decides nothing by itself, but asks for a confirmation.
-        assert f"approve {answer['approval']['id'][-12:]} r1\n" in text
+        named = answer["approval"]["id"][-12:]
+        assert f"\napprove {named} r1\n" in text
+        assert text.endswith(f"Or decide it there: `remit approval show {named}`")
 
 
 @pytest.mark.requirement("FX-61")
@@ -329,7 +331,8 @@ def test_an_email_asks_in_one_mail_and_offers_no_button(
         [asked] = [one.text for one in posts if "Question from ceo" in one.text]
         [text] = [one.text for one in posts if "r1: Move" in one.text]
         assert all(f"│ Line {n}." in text for n in range(4000))
-        assert f"decide it there: https://remit.example.org/approvals/{approval['id']}" in text
+        assert f"\napprove {approval['id'][-12:]} r1\n" in text
+        assert f"Or decide it there: https://remit.example.org/approvals/{approval['id']}" in text
         assert "│ red\n│ blue" in asked
         assert "\n→" not in asked
         subjects = [str(one["Subject"]) for one in place.stand.stage.sent.got]
@@ -337,5 +340,3 @@ def test_an_email_asks_in_one_mail_and_offers_no_button(
         asyncio.run(place.stand.say("/help"))
         chat.hear()
         assert "button" not in place.stand.shown()[-1].text
-        # A decision in words finds its act by a reference, which is not in the mail.
-        assert all("button" not in str(one) for one in place.stand.stage.sent.got)

@@ -12,11 +12,15 @@ from typing import Any
 
 import pytest
 
+from remit.clock import HOUR, SystemClock
+from remit.ids import Ids
 from remit.testing import ScriptedAgent
+from tests.company import run_sql
 from tests.test_cli import Home, only, refused, remit
 
 __all__ = ["only", "remit"]  # fixtures
 
+IDS = Ids()
 SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
 CONFIG = json.dumps({"command": "x", "env": {"API_KEY": SECRET, "LANG": "C"}})
 
@@ -270,6 +274,50 @@ def test_the_only_request_is_shown_and_asked_about(firm: Firm) -> None:
     assert (code, "Approve this?" in seen) == (0, True)
     assert "hire ann as general: approved." in seen
     assert board.json("approval", "show", ann)["status"] == "approved"
+
+
+def _by_mail(home: Home, act: str, approval: str) -> str:
+    """A decision that came by e-mail in the caller's name; the id of what waits to be confirmed."""
+    url, id_ = f"sqlite:///{home.folder}/remit.db", IDS.new()
+    ((digest,),) = run_sql(url, "SELECT digest FROM approvals WHERE id = ?", approval)
+    what = {"act": act, "approval": approval, "revision": 1, "digest": digest, "note": ""}
+    now = SystemClock().now()
+    run_sql(
+        url,
+        "INSERT INTO confirmations (id, company_id, user_id, account, subject, title, act,"
+        " created_at, expires_at) SELECT ?, company_id, memberships.user_id,"
+        " 'email:ann@people.example', ?, 'Decide: it', ?, ?, ?"
+        " FROM approvals JOIN memberships USING (company_id) JOIN users ON users.id = user_id"
+        " WHERE approvals.id = ? AND users.name <> 'board'",
+        *(id_, f"approval:{approval}", json.dumps(what), now, now + HOUR, approval),
+    )
+    return id_
+
+
+@pytest.mark.requirement("FX-61")
+def test_an_approval_by_mail_is_shown_whole_before_it_is_confirmed(firm: Firm) -> None:
+    board = firm.home
+    ann = firm.hire("ann", "--prompt", "Draw.\nWell.")
+    waits = _by_mail(board, "approve", ann)
+    unread = board("confirm", waits)
+    assert unread.code == 2
+    assert f"remit confirm {waits[-12:]} --revision 1" in unread.err
+    assert "│ Well." in unread.out
+    refused(board("confirm", waits, "--json"), 2, "--revision 1")
+    refused(board("confirm", waits, "--revision", "2"), 4, "at revision 1")
+    code, seen = typed(board, "n\n", "confirm", waits)
+    assert (code, "Nothing is decided." in seen) == (1, True)
+    assert board.json("approval", "show", ann)["status"] == "pending"
+    code, seen = typed(board, "y\n", "confirm", waits)
+    assert (code, "│ Well." in seen, "Approve this?" in seen) == (0, True, True)
+    assert board.json("approval", "show", ann)["status"] == "approved"
+
+    bob = firm.hire("bob")
+    assert board("confirm", _by_mail(board, "approve", bob), "--revision", "1").code == 0
+    assert board.json("approval", "show", bob)["status"] == "approved"
+    eve = firm.hire("eve")  # nothing is applied by a refusal
+    assert board("confirm", _by_mail(board, "reject", eve)).code == 0
+    assert board.json("approval", "show", eve)["status"] == "rejected"
 
 
 def test_a_request_goes_by_whom_it_concerns(firm: Firm) -> None:

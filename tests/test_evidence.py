@@ -6,13 +6,14 @@ import pytest
 
 from remit.errors import Unauthenticated
 from remit.ids import TokenKind, new_token, token_digest
+from remit.services.governance import approvals
 from remit.services.identity import Caller, as_system
 from remit.services.organisation import agents
 from remit.services.people import sessions, tokens, users
 from remit.services.record import events
 from tests.company import Answer, Company
-from tests.governance import ask
-from tests.organisation import member
+from tests.governance import ask, resubmit, send_back
+from tests.organisation import member, refusal
 from tests.working import end
 
 
@@ -164,6 +165,42 @@ def test_a_request_that_no_event_asks_for_is_found(small: Company) -> None:
         *(forged, made["id"]),
     )
     assert faults(small) == {("unrecorded", f"approval:{forged}")}
+
+
+@pytest.mark.tampers
+@pytest.mark.requirement("BX-10")
+def test_a_request_that_no_event_asks_for_is_not_approved(small: Company) -> None:
+    made = ask(small, small.ceo.caller)
+    forged = small.app.ids.new()
+    for table, key, own in (
+        ("approvals", "id", forged),
+        ("approval_revisions", "approval_id", forged),
+    ):
+        names = [row[1] for row in small.sql(f"PRAGMA table_info({table})") if row[1] != key]
+        columns = ", ".join(names)
+        small.sql(
+            f"INSERT INTO {table} ({key}, {columns}) SELECT ?, {columns} FROM {table}"  # noqa: S608
+            f" WHERE {key} = ?",
+            *(own, made["id"]),
+        )
+    assert refusal(small, small.board, approvals.approve, approval=forged) == "altered"
+
+
+@pytest.mark.tampers
+@pytest.mark.requirement("BX-10")
+def test_a_request_that_was_put_back_to_an_earlier_revision_is_not_approved(
+    small: Company,
+) -> None:
+    made = ask(small, small.ceo.caller)
+    send_back(small, made)
+    resubmit(small, small.ceo.caller, made, cost=5)
+    small.sql(
+        "UPDATE approvals SET revision = 1,"
+        " (payload, digest) = (SELECT payload, digest FROM approval_revisions"
+        " WHERE number = 1 AND approval_id = approvals.id) WHERE id = ?",
+        made["id"],
+    )
+    assert refusal(small, small.board, approvals.approve, approval=made["id"]) == "altered"
 
 
 def test_events_never_hold_what_finds_a_token(company: Company) -> None:

@@ -9,6 +9,7 @@ from remit.model.connections.file_roles import (
     FileRole,
     instructs,
     is_guarded,
+    marks,
     names_guarded,
     roles,
 )
@@ -98,3 +99,8 @@ def test_the_lists_are_in_the_spelling_that_names_are_compared_in() -> None:
     for pattern in (*EXECUTED_BY_FORGES, *CONFIGURATION, *INSTRUCTIONS):
         assert pattern == pattern.casefold().strip()
         assert "*" not in pattern.removesuffix("/**")
+
+
+def test_a_file_that_was_moved_has_the_marks_of_both_of_its_paths() -> None:
+    assert marks("docs/settings.json", ".claude/settings.json") == ("configures programs",)
+    assert marks("docs/settings.json") == ()

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from remit.runtime.runs import prompt
-from remit.runtime.runs.folder_instructions import INTRODUCTION, MOST_NOTES, MOST_SHOWN, read
+from remit.runtime.runs.folder_instructions import (
+    INTRODUCTION,
+    MOST_FILES,
+    MOST_NOTES,
+    MOST_SHOWN,
+    read,
+)
 
 _BESIDES = 2048  # heading, titles of notes, the mark of a cut
 
@@ -191,6 +197,12 @@ def test_what_is_looked_at_is_bounded(folder: Path) -> None:
     shown = read(folder)
     assert len(shown.encode()) <= MOST_SHOWN + _BESIDES
     assert shown.count("not read:") <= MOST_NOTES
+
+
+def test_so_many_files_are_looked_at(folder: Path) -> None:
+    for number in range(MOST_FILES + 40):
+        write(folder, f".claude/rules/{number}.md", f"rule {number}")
+    assert 0 < len(quoted_lines(read(folder))) <= MOST_FILES
 
 
 @pytest.mark.requirement("FX-80")

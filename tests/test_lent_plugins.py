@@ -179,6 +179,26 @@ def test_no_head_keeps_hooks_servers_or_permissions(path: str, head: str) -> Non
     assert again.contents == found.contents, "what was lent is lent again as it is"
 
 
+def test_a_hidden_file_beside_a_skill_stays_behind() -> None:
+    skill = b"---\ndescription: Tidy\n---\nTidy up.\n"
+    copied = lendable({"skills/tidy/SKILL.md": skill, "skills/tidy/.mcp.json": b"{}"})
+    assert set(copied.contents) == {"skills/tidy/SKILL.md"}
+    assert copied.left_out == ("skills/tidy/.mcp.json",)
+
+
+@pytest.mark.parametrize("value", ["{hooks: x}", "yes", "true # and", "[]"])
+def test_a_flag_in_a_head_is_true_or_false(value: str) -> None:
+    skill = f"---\ndescription: Tidy\nuser-invocable: {value}\n---\nTidy up.\n".encode()
+    copied = lendable({"skills/tidy/SKILL.md": skill})
+    assert b"user-invocable" not in copied.contents["skills/tidy/SKILL.md"]
+
+
+def test_the_head_of_a_skill_is_rewritten_however_its_file_is_spelled() -> None:
+    skill = b"---\ndescription: Tidy\nhooks: x\n---\nTidy up.\n"
+    copied = lendable({"skills/tidy/Skill.md": skill})
+    assert b"hooks" not in copied.contents["skills/tidy/Skill.md"]
+
+
 @pytest.mark.requirement("HB-14")
 def test_what_stays_behind_is_said() -> None:
     found = lendable({"skills/a/SKILL.md": f"---\nname: a\n{HOOKS}---\n".encode()})

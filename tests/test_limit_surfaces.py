@@ -109,7 +109,9 @@ def test_a_limit_that_was_reached_is_raised_with_one_button(
     limited.end(limited.begin(dev))
     limited.do(limited.running.app.gate(as_system(), limits.hold, agent=dev["id"]))
     (item,) = [one for one in limited.board.must("GET", "/api/needs-you") if one["kind"] == "limit"]
-    assert item["next"] == "remit company set --limit agentRunsPerHour=2"
+    assert item["next"] == (
+        "remit run list --agent limited-web, then remit company set --limit agentRunsPerHour=2"
+    )
     page = visitor.goto("/")
     inbox = page.get_by_role("region", name="Inbox")
     expect(inbox.get_by_text("Limit reached")).to_be_visible()

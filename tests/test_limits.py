@@ -25,6 +25,7 @@ from remit.services.people import companies
 from remit.services.record import events
 from remit.services.screens import needs_you
 from remit.services.spending import limits
+from remit.services.work import outcomes
 from remit.store.engine.migrate import sqlite_path
 from remit.store.engine.statement import SQLITE
 from remit.store.execution import leases
@@ -112,6 +113,7 @@ def test_a_new_company_has_limits_and_only_its_board_changes_them(company: Compa
     assert company.call(company.board, companies.show, company=company.id)["limits"] == {
         "turns_per_run": 100,
         "identical_calls": 10,
+        "failed_calls": 25,
         "agent_runs_per_hour": 60,
         "agent_tokens_per_day": 20_000_000,
         "company_runs_per_hour": 300,
@@ -183,7 +185,7 @@ def test_an_agent_waits_until_the_hour_allows_a_run_and_its_board_is_told_once(
     assert (item["agent_id"], item["title"]) == (dev.id, error.sentence)
     assert (item["cause"], item["next"]) == (
         "agentRunsPerHour=3",
-        "remit company set --limit agentRunsPerHour=6",
+        "remit run list --agent dev, then remit company set --limit agentRunsPerHour=6",
     )
     # News does not get around it, and nobody is asked about the agent in vain.
     send(company, company.board, f"agent:{dev.id}", "And again")
@@ -433,21 +435,43 @@ def test_only_who_may_raise_a_limit_is_asked_to(company: Company) -> None:
 @pytest.mark.requirement("FX-11")
 @pytest.mark.parametrize(
     ("reason", "limit"),
-    [("max_turns", Limit.TURNS_PER_RUN), ("repetition", Limit.IDENTICAL_CALLS)],
+    [
+        ("max_turns", Limit.TURNS_PER_RUN),
+        ("repetition", Limit.IDENTICAL_CALLS),
+        ("failed_calls", Limit.FAILED_CALLS),
+    ],
 )
 def test_a_run_that_a_limit_ended_awaits_somebody_with_the_command(
     company: Company, reason: str, limit: Limit
 ) -> None:
     dev = worker(company)
     send(company, company.board, f"agent:{dev.id}")
-    end(company, claim(company, dev), "failed", exit_reason=reason, error="It was too much.")
+    run = claim(company, dev)
+    company.call(run.caller, outcomes.create, parent=dev.id, title="A part")
+    end(company, run, "failed", exit_reason=reason, error="It was too much.")
     (item,) = needs(company, "runaway")
     assert item["title"] == "A run of dev was ended: It was too much"
-    assert item["next"] == command_that_raises(limit, DEFAULTS[limit])
+    look = f"remit run tail {run.id}"
+    # It got something done, so a higher limit may help; looking at it comes first.
+    assert item["next"] == f"{look}, then {command_that_raises(limit, DEFAULTS[limit])}"
     assert needs(company, "failed_run") == []
     set_limits(company, **{limit.value: "none"})
     (item,) = needs(company, "runaway")
-    assert item["next"] == f"remit run tail {item['id']}"
+    assert item["next"] == look
+
+
+@pytest.mark.requirement("FX-64")
+@pytest.mark.parametrize("reason", ["max_turns", "repetition"])
+def test_a_run_without_an_effect_is_not_offered_a_higher_limit(
+    company: Company, reason: str
+) -> None:
+    dev = worker(company)
+    letter = send(company, company.board, f"agent:{dev.id}")
+    run = claim(company, dev)
+    company.call(run.caller, inbox.take)
+    end(company, run, "failed", exit_reason=reason, error="It was too much.")
+    (item,) = needs(company, "runaway")
+    assert item["next"] == f"remit run tail {run.id}, then remit cancel {letter['id']}"
 
 
 def test_a_run_that_repeats_itself_is_ended_with_what_it_took(company: Company) -> None:
@@ -455,7 +479,7 @@ def test_a_run_that_repeats_itself_is_ended_with_what_it_took(company: Company) 
     send(company, company.board, f"agent:{dev.id}")
     run = claim(company, dev)
     spend(company, run, tokens=70)
-    assert company.call(run.caller, runaway.watched) == (run.id, 10)
+    assert company.call(run.caller, runaway.watched) == (run.id, 10, 25)
     assert company.call(dev.caller, runaway.watched).run_id is None
     company.call(as_system(), runaway.end, run=run.id, error="It called x 10 times in a row.")
     found = shown(company, run)

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from remit.channels import parts
+from remit.channels.email import Email
 from remit.clock import DAY, HOUR
-from remit.errors import Conflict, NotFound, Refused
+from remit.errors import BadInput, Conflict, NotFound, Refused
 from remit.ids import short
+from remit.model.messaging.chat import MAX_PARTS
 from remit.services.chat import accounts, confirmations
 from remit.services.governance import approvals
 from remit.services.identity import as_linked
@@ -20,6 +23,10 @@ from remit.services.screens import needs_you
 from remit.testing.clock import VirtualClock
 from tests.company import Company
 from tests.mail_office import MailOffice
+from tests.statement_stage import a_write
+
+#: Room in a part for its author, and for the result.
+_ROOM = 40 + 370
 
 pytestmark = pytest.mark.requirement("FX-24")
 
@@ -190,13 +197,40 @@ def test_the_board_alone_has_decisions_take_effect_at_once(office: MailOffice) -
     assert halted(office)
 
 
-def test_only_what_the_mail_showed_whole_is_approved_there(office: MailOffice) -> None:
+@pytest.mark.requirement("FX-61")
+def test_only_what_the_mail_showed_whole_is_approved_there(
+    office: MailOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = office.asked(title="Move", words="x " * 5_000)
+    [shown] = [text for text in _needs(office) if "To decide, reply" in text]
+    stated = shown.partition("\n\nTo decide, reply")[0]
+    sizes = range(len(stated) // MAX_PARTS, len(shown))
+    # A size at which the request fits, and what is said below it does not.
+    between = next(size for size in sizes if len(parts.split(stated, size)) <= MAX_PARTS)
+    assert len(parts.split(shown, between)) > MAX_PARTS
+    for size in (between - 20, between):
+        monkeypatch.setattr(Email, "longest_shown", size + _ROOM)
+        [cut] = [text for text in _needs(office) if "too long to be shown" in text]
+        assert "\napprove " not in cut
+        assert "not shown whole" in office.mail(f"approve {named(long)}")
+        assert office.waiting() == []
+    monkeypatch.undo()
+    _needs(office)
+    assert office.mail(f"approve {named(long)}").startswith("Not done yet")
+
+
+def _needs(office: MailOffice) -> list[str]:
+    before = len(office.answers())
+    office.mail("/needs")
+    return office.answers()[before:]
+
+
+def test_what_is_too_long_for_a_mail_is_rejected_there(
+    office: MailOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Email, "longest_shown", 1_000)
     long = office.asked(title="Move", words="x " * 5_000)
     office.mail("/needs")
-    refusal = office.mail(f"approve {named(long)}")
-    if "Not done yet" not in refusal:  # an e-mail may show more than a chat does
-        assert "not shown whole" in refusal
-        assert office.waiting() == []
     assert office.mail(f"reject {named(long)}").startswith("Not done yet")
 
 
@@ -206,6 +240,72 @@ def test_a_request_is_decided_by_mail_only_where_it_was_shown(office: MailOffice
     office.mail("/needs")
     assert "which revision" in office.mail(f"approve {short(asked['id'])}")
     assert "Revision 9" in office.mail(f"approve {named(asked, 9)}")
+    assert office.waiting() == []
+
+
+@pytest.mark.requirement("FX-61")
+def test_what_would_be_applied_otherwise_by_now_is_not_approved_in_words(
+    office: MailOffice,
+) -> None:
+    written = a_write(office.c)
+    office.mail("/needs")
+    [sha] = office.c.sql("SELECT sha256 FROM files WHERE description = 'Rule book'")[0]
+    [file] = office.c.sql("SELECT blob_file_id FROM approvals WHERE id = ?", written["id"])[0]
+    seen: Any = {"file": file, "version": 1, "sha256": sha}
+    office.c.wait(office.c.app.library.write(office.c.board, b"One\nNew\nThree\n", **seen))
+    assert "not what would be applied now" in office.mail(f"approve {named(written)}")
+    assert office.waiting() == []
+
+
+@pytest.mark.requirement("FX-61")
+def test_what_cannot_be_stated_whole_is_not_approved_in_words(office: MailOffice) -> None:
+    written = a_write(office.c)
+    [place] = office.c.sql(
+        "SELECT blob_file_id, blob_sha256 FROM approvals WHERE id = ?", written["id"]
+    )
+    office.c.app.library.blobs.discard(*place)
+    [shown] = [text for text in _needs(office) if "To decide, reply" in text]
+    assert "\napprove " not in shown
+    assert "not shown whole" in office.mail(f"approve {named(written)}")
+    assert office.waiting() == []
+
+
+@pytest.mark.requirement("FX-61")
+def test_the_title_of_a_request_is_spelled(office: MailOffice) -> None:
+    office.asked(title="Move\u3164on⟨U+200B⟩")
+    [shown] = [text for text in _needs(office) if "To decide, reply" in text]
+    title = shown.partition("\n")[0]
+    assert title.endswith(
+        "Move⟨U+3164 HANGUL FILLER⟩on⟨U+27E8 MATHEMATICAL LEFT ANGLE BRACKET⟩U+200B⟩"
+    )
+
+
+def test_digits_that_several_requests_begin_with_decide_nothing(office: MailOffice) -> None:
+    first, second = office.asked(), office.asked(title="Stay")
+    office.mail("/needs")
+    digits = first["id"].replace("-", "")[:8]
+    assert second["id"].replace("-", "").startswith(digits)
+    assert "Give more digits" in office.mail(f"approve {digits} r1")
+    assert office.waiting() == []
+
+
+def test_who_may_not_decide_is_told_so_and_asked_for_nothing(small: Company) -> None:
+    office = MailOffice(small)
+    office.board = small.user("viewer", "observer")
+    office.link()
+    assert "Not done yet" not in office.mail("/stop all")
+    assert office.waiting() == []
+
+
+def test_no_account_is_linked_where_nobody_vouches_for_senders(office: MailOffice) -> None:
+    with pytest.raises(BadInput, match="cannot prove who speaks"):
+        office.code("webhook")
+
+
+def test_a_code_of_somebody_without_a_part_links_nothing_here(small: Company) -> None:
+    office = MailOffice(small)
+    office.board = small.second_company().board
+    assert "not good here" in office.mail(office.code())
     assert office.waiting() == []
 
 

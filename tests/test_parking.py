@@ -12,6 +12,7 @@ from remit.services.knowledge import files
 from remit.services.messaging import inbox
 from remit.services.organisation import agents
 from remit.services.rights import grants
+from remit.services.screens import needs_you
 from remit.services.work import outcomes
 from remit.store.blob_store.blobs import SMALL
 from remit.testing.clock import VirtualClock
@@ -183,6 +184,10 @@ def test_reading_is_approved_for_one_reading(company: Company, lead: Member) -> 
     file = company.file(company.board, b"plans", "plan")
     gate(company, lead, f"kb_file:{file['id']}", "read")
     waiting = parked(lambda: company.read(lead.caller, file["id"]))
+    awaiting = company.call(company.board, needs_you.listing)
+    (row,) = [row for row in awaiting if row["id"] == waiting["id"]]
+    assert row["title"] == "file.read on “plan”"
+    assert row["cause"].startswith("lead asks for file.read on “plan”. ")
     done = approve(company, waiting)
     # It is of use to nobody but the reader, so it is made when the reader comes back.
     assert (done["result"], done["used_at"]) == (None, None)

@@ -1,5 +1,6 @@
 """What only people decide, one by one: no agent does, whatever right to decide it has."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,9 @@ from remit.services.organisation import permissions
 from tests.company import Answer, Company, Member
 from tests.governance import approve, ask, empower, hire, propose, reject, seen
 from tests.organisation import refusal
-from tests.test_parking import parked
+from tests.statement_stage import rewritten
+from tests.test_parking import gate, parked, send
+from tests.test_reorganise import apply as reorganise
 
 DECISIONS = (approvals.approve, approvals.reject, approvals.request_revision)
 SECRET = {"provider": "openai", "model": "x", "secretRef": "key"}
@@ -170,3 +173,36 @@ def test_no_agent_decides_what_was_altered(small: Company, decider: str) -> None
     for verb in DECISIONS:
         assert refusal(small, by, verb, approval=made["id"]) == "people_decide"
     assert reject(small, made)["status"] == "rejected"
+
+
+@pytest.mark.requirement("BX-10")
+@pytest.mark.parametrize("decider", DECIDERS)
+def test_the_use_of_the_whole_machine_is_decided_by_people(small: Company, decider: str) -> None:
+    firm = Firm(small)
+    gate(small, firm.lead, f"message:{small.ceo.id}", "use")
+    call = parked(lambda: send(small, firm.lead.caller))
+    stored = small.sql("SELECT payload FROM approvals WHERE id = ?", call["id"])[0][0]
+    by = DECIDERS[decider](firm).caller
+    rewritten(small, call, {**json.loads(stored), "resource": "full_access"})
+    for verb in DECISIONS:
+        assert refusal(small, by, verb, approval=call["id"]) == "people_decide", verb
+    rewritten(small, call, json.loads(stored))
+    assert approve(small, call, by)["status"] == "approved", "the control"
+
+
+@pytest.mark.requirement("BX-10", "HB-10")
+def test_no_agent_decides_what_it_or_its_boss_gains_by(small: Company) -> None:
+    """The requester is below who would decide, and who gains by it is above by now."""
+    firm = Firm(small)
+    firm.set_level(firm.chief, "standard")
+    empower(small, firm.chief)
+    made, later = firm.budget_of(firm.worker), firm.budget_of(firm.worker)
+    assert approve(small, made, firm.chief.caller)["status"] == "approved", "the control"
+    reorganise(
+        small,
+        {"op": "move", "agent": "worker", "to": "ceo"},
+        {"op": "move", "agent": "chief", "to": "worker"},
+    )
+    for verb in DECISIONS:
+        assert refusal(small, firm.chief.caller, verb, approval=later["id"]) == "people_decide"
+    assert approve(small, later)["status"] == "approved"

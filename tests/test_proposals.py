@@ -102,6 +102,31 @@ def test_the_next_run_goes_on_from_what_was_proposed(small: Company, remote: Rem
     assert git(remote.path, "show", "-s", "--format=%an", "remit/writer/fix") == "writer"
 
 
+@pytest.mark.requirement("FX-64")
+def test_the_same_files_in_a_newer_commit_are_no_news(small: Company, remote: Remote) -> None:
+    run = at_work(small, remote)
+    commit(run, {"a.txt": "one\n"})
+    first = propose(small, run)
+    publish(small)
+    copy = run.workspace / "site"
+    for date in ("2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"):
+        git(copy, "commit", "--quiet", "--amend", "--no-edit", f"--date={date}")
+        again = propose(small, run)
+        assert {name: again[name] for name in ("change", "commit")} == {
+            name: first[name] for name in ("change", "commit")
+        }
+        assert again["note"].startswith("Nothing new was proposed")
+        assert publish(small) == 0
+    shown = small.call(small.board, changes.show, change=first["change"])
+    assert (shown["revision"], shown["waiting"]) == (1, [])
+    # Other words are worth a look, and so are other files.
+    reworded = propose(small, run, title="Mend it well")
+    assert reworded["commit"] != first["commit"]
+    commit(run, {"a.txt": "two\n"})
+    assert propose(small, run, title="Mend it well")["commit"] != reworded["commit"]
+    assert publish(small) == 1
+
+
 @pytest.mark.requirement("FX-28")
 def test_an_errand_that_is_done_again_pushes_nothing_twice(small: Company, remote: Remote) -> None:
     run = at_work(small, remote)

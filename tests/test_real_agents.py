@@ -25,6 +25,8 @@ from remit.model.execution import account
 from remit.model.execution.account import PROBES
 from remit.services.connections import folders, lent_plugins
 from remit.services.messaging import threads
+from remit.services.organisation import idleness
+from remit.services.screens import needs_you
 from remit.testing import Simulation, scenario
 from remit.testing.real import real_stage
 from tests.agent_stage import Answer, Stage, stage
@@ -43,6 +45,7 @@ from tests.real_programs import (
     said_to,
     story_of,
     surroundings,
+    tool,
 )
 
 __all__ = ["surroundings"]
@@ -395,6 +398,35 @@ def test_claude_is_held_by_its_limits(more: dict[str, Any], reason: str, tmp_pat
                 assert (run["status"], run["exit_reason"]) == ("failed", reason)
                 assert run["tokens_in"] > 0
                 assert run["cost_usd"] > 0
+
+    asyncio.run(story())
+
+
+@pytest.mark.requirement("FX-64")
+def test_a_looping_claude_is_stopped_within_two_runs_with_one_row(tmp_path: Path) -> None:
+    """It looks for another file each turn, none of which exists."""
+
+    def another(number: int) -> Use:
+        name = f"00000000-0000-0000-0000-{number:012}"
+        return Use(tool("claude", "kb_read"), {"id": name})
+
+    async def story() -> None:
+        command("claude")
+        with model("claude", [another(number) for number in range(60)]) as fake:
+            async with stage(tmp_path) as at:
+                await at.cast("claude", config("claude", fake))
+                await at.send("Please do it.")
+                first, second = await at.over(2)
+                for run in (first, second):
+                    assert (run["status"], run["exit_reason"]) == ("failed", "failed_calls")
+                (item,) = await at.app.gate(at.board, needs_you.listing)
+                assert item["kind"] == "runaway"
+                assert item["title"].startswith("ceo gets nothing done: 2 runs in a row were ended")
+                assert "25 × kb_read, 25 refused or failed" in item["cause"]  # noqa: RUF001
+                assert item["next"].startswith(f"remit run tail {second['id']}, then remit cancel ")
+                awake = await at.app.gate(at.board, idleness.why_idle, agent="ceo")
+                assert awake["reason"] == "backoff"
+                assert len(fake.requests) < 60
 
     asyncio.run(story())
 

@@ -13,12 +13,15 @@ from remit.adapters.claude import claude_cli
 from remit.adapters.codex import codex_cli
 from remit.adapters.pace import Pace, same_call
 from remit.errors import Refused
+from remit.model.execution.calls import Calls, with_calls
 from remit.model.execution.fault import Fault
-from remit.model.execution.limit import MAX_TURNS, REPETITION, RUNAWAY
+from remit.model.execution.limit import FAILED_CALLS, MAX_TURNS, REPETITION, RUNAWAY
 from remit.runtime.runs.execution import report
 from remit.runtime.runs.liveness import Streaks
+from remit.services.execution import runs
 from remit.services.people import companies
 from remit.services.screens import needs_you
+from remit.testing import ScriptedAgent, ToolRefused
 from tests.agent_stage import Stage, stage
 
 # ── counting ────────────────────────────────────────────────────────────────────────────────────
@@ -47,6 +50,45 @@ def test_the_same_call_is_made_so_often_in_a_row_and_not_once_more() -> None:
     for by in ("one", "two", ""):  # those who work for it at the same time are counted apart
         often(pace, 10, "kb_read", {"id": "c"}, by=by)
     often(Pace(), 1_000)
+
+
+@pytest.mark.requirement("FX-64")
+def test_so_many_calls_in_a_row_may_fail_and_one_that_succeeds_begins_anew() -> None:
+    pace = Pace(failures=25)
+    for _ in range(24):
+        pace.ended("Bash", failed=True)
+    pace.ended("Read", failed=False)
+    for _ in range(24):
+        pace.ended("Bash", failed=True)
+    with pytest.raises(Refused) as caught:
+        pace.ended("Bash", failed=True)
+    assert caught.value.reason == FAILED_CALLS
+    assert caught.value.sentence == (
+        "25 of its calls in a row were refused or failed, the last one of Bash."
+    )
+    for _ in range(1_000):
+        Pace().ended("Bash", failed=True)
+
+
+def test_the_calls_of_a_run_are_told_in_one_sentence() -> None:
+    calls = Calls()
+    assert with_calls(None, calls) == "It took too much."
+    for number in range(100):
+        calls.made("kb_read")
+        calls.ended("kb_read", failed=number > 2)
+    for name in ("mail_inbox", "mail_inbox", "Bash", "Bash", "Bash", "budget", "a\nb\x1b[2J"):
+        calls.made(name)
+    assert with_calls("It took 100 turns.", calls) == (
+        "It took 100 turns. Its calls: 100 × kb_read, 97 refused or failed; 3 × Bash; "  # noqa: RUF001
+        "2 × mail_inbox; 2 × others."  # noqa: RUF001
+    )
+    many = Calls()
+    for number in range(10_000):
+        many.made(f"tool-{number}" * 100)
+    assert "9950 × other tools" in many.sentence()  # noqa: RUF001
+    only = Calls()
+    only.made("a\nb\x1b[2J")
+    assert only.sentence() == "Its calls: 1 × a?b?2J."  # noqa: RUF001
 
 
 def test_a_turn_more_than_the_limit_ends_a_run() -> None:
@@ -89,7 +131,11 @@ def test_tools_of_others_interrupt_what_remit_sees() -> None:
 def test_what_a_limit_ended_has_a_fault_of_its_own() -> None:
     from remit.adapters.running import RunResult
 
-    assert RUNAWAY == {"max_turns": Fault.TURNS, "repetition": Fault.REPETITION}
+    assert RUNAWAY == {
+        "max_turns": Fault.TURNS,
+        "repetition": Fault.REPETITION,
+        "failed_calls": Fault.REPETITION,
+    }
     assert report(RunResult(False, reason="max_turns"))["fault"] == "turns"
     assert report(RunResult(False, reason="repetition"))["fault"] == "repetition"
     assert report(RunResult(True))["fault"] is None
@@ -120,8 +166,17 @@ def test_claude_says_its_turns_and_calls() -> None:
     assert events.calls == [("Bash", {"command": "ls"}, "")] * 3 + [
         ("Bash", {"command": "ls"}, "toolu_1")
     ]
+    results = [
+        {"type": "tool_result", "tool_use_id": "a", "is_error": True},
+        {"type": "tool_result", "tool_use_id": "b"},
+        {"type": "tool_result", "tool_use_id": "unknown", "is_error": True},
+    ]
+    message("m4", {**use, "id": "a"}, {**use, "id": "b", "name": "Read"}, parent="toolu_1")
+    events.read(line(type="user", message={"content": results}))
+    events.read(line(type="user", message={"content": "plain text"}))
+    assert events.ends == [("Bash", True), ("Read", False)]
     # Cut off in the middle, it has read what it was given.
-    assert events.spent.tokens_in == 27
+    assert events.spent.tokens_in == 36
 
 
 def test_codex_says_its_calls_once_and_its_record_has_the_turns(tmp_path: Path) -> None:
@@ -132,6 +187,10 @@ def test_codex_says_its_calls_once_and_its_record_has_the_turns(tmp_path: Path) 
     shell = {"id": "i2", "type": "command_execution", "command": "ls"}
     events.read(line(type="item.completed", item=shell))
     assert events.calls == [("remit/t", {}), ("a command", "ls")]
+    assert events.ends == [("remit/t", False), ("a command", False)]
+    for ended in ({"status": "failed"}, {"status": "completed", "exit_code": 1}):
+        events.read(line(type="item.completed", item={**shell, **ended}))
+    assert events.ends[2:] == [("a command", True)] * 2
 
     folder = tmp_path / "sessions/2026/01/02"
     folder.mkdir(parents=True)
@@ -187,9 +246,48 @@ def test_a_program_that_repeats_itself_is_ended_at_the_tools(tmp_path: Path) -> 
             run = (await at.over(2))[1]
             assert (run["status"], run["exit_reason"]) == ("failed", "repetition")
             assert run["error"] == (
-                "It called mail_inbox 5 times in a row with the same arguments."
+                "It called mail_inbox 5 times in a row with the same arguments. "
+                "Its calls: 6 × mail_inbox."  # noqa: RUF001
             )
             (item,) = await needs(at, "runaway")
-            assert item["next"] == "remit company set --limit identicalCalls=10"
+            assert item["next"].startswith(f"remit run tail {run['id']}, then remit cancel ")
+
+    asyncio.run(story())
+
+
+@pytest.mark.requirement("FX-64")
+def test_a_program_whose_calls_fail_is_ended_at_the_tools(tmp_path: Path) -> None:
+    """Each call differs from the one before, so that only their failing shows the loop."""
+
+    def call_in_vain(agent: ScriptedAgent, number: int) -> None:
+        agent.call("kb_read", id=f"00000000-0000-0000-0000-{number:012}")
+
+    def play(url: str, token: str) -> None:
+        with ScriptedAgent(url, token) as agent:
+            for number in range(24):
+                with pytest.raises(ToolRefused, match="not_found"):
+                    call_in_vain(agent, number)
+            agent.call("budget")
+            for number in range(24):
+                with pytest.raises(ToolRefused, match="not_found"):
+                    call_in_vain(agent, number)
+            with pytest.raises(ConnectionError, match="The token was revoked"):
+                call_in_vain(agent, 24)
+
+    async def story() -> None:
+        async with stage(tmp_path) as at:
+            begun = await at.app.gate(
+                at.board, runs.start, agent="ceo", run=at.app.ids.new(), workspace=None
+            )
+            await asyncio.to_thread(play, at.url, begun["token"])
+            (run,) = await at.runs()
+            assert (run["status"], run["exit_reason"]) == ("failed", FAILED_CALLS)
+            assert run["fault"] == "repetition"
+            assert run["error"] == (
+                "25 of its calls in a row were refused or failed, the last one of kb_read. Its "
+                "calls: 49 × kb_read, 49 refused or failed; 1 × budget."  # noqa: RUF001
+            )
+            (item,) = await needs(at, "runaway")
+            assert item["next"] == f"remit run tail {run['id']}, then remit agent pause ceo"
 
     asyncio.run(story())

@@ -32,6 +32,7 @@ def asking(small: Company) -> Company:
     return asks_before_everything(small)
 
 
+@pytest.mark.tampers
 @pytest.mark.requirement("FX-61")
 @pytest.mark.parametrize("kind", REQUESTS)
 def test_each_leaf_stands_under_its_name_and_changes_the_text(asking: Company, kind: str) -> None:

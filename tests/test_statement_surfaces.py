@@ -17,7 +17,8 @@ from remit.entrypoints.http.wire.caller import COOKIE
 from remit.errors import Conflict, NotFound
 from remit.model.organisation.statement import as_text
 from remit.services.governance import approvals
-from remit.services.people import sessions
+from remit.services.people import sessions, users
+from tests import chat_stage
 from tests.company import Answer, Company
 from tests.governance import approve, reject
 from tests.statement_stage import (
@@ -187,14 +188,31 @@ def in_a_terminal(browser: Browser, approval: str) -> tuple[str, bool]:
     return "\n".join(lines), any("remit approval approve" in line for line in lines)
 
 
+def on_confirmation(browser: Browser, approval: str) -> tuple[str, bool]:
+    """The page on which a person confirms an approval that came by e-mail."""
+    company = browser.company
+    company.sql("DELETE FROM confirmations")
+    user = company.call(company.board, users.me)["id"]
+    about = {"company": company.id, "user": user, "approval": approval}
+    waits = chat_stage.approval_to_confirm(company.app, **about)
+    page = browser.get(f"/confirmations/{waits}")
+    assert f'action="/confirmations/{waits}/dismiss"' in page
+    confirming = f'action="/confirmations/{waits}/confirm"'
+    on_its_own = browser.get(f"/approvals/{approval}")
+    assert (confirming in on_its_own) == (confirming in page)
+    return seen_on(page)[0], confirming in page
+
+
 SURFACES = {
     "page": on_page,
+    "confirmation": on_confirmation,
     "first page": on_first_page,
     "http": over_http,
     "terminal": in_a_terminal,
 }
 
 
+@pytest.mark.tampers
 @pytest.mark.requirement("FX-61", "PC-70")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("kind", REQUESTS)
@@ -220,6 +238,7 @@ def _some(company: Company, approval: Answer) -> Iterator[tuple[Any, Any]]:
             yield path, marker
 
 
+@pytest.mark.tampers
 @pytest.mark.requirement("FX-61")
 def test_the_first_page_has_no_approve_beside_a_part(browser: Browser) -> None:
     approval = REQUESTS["hire"](browser.company)

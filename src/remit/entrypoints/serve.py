@@ -272,7 +272,7 @@ def _check_own_instance(settings: Settings) -> None:
 def _load_mcp(app: App, instance: Instance, owns_process: bool) -> Endpoint:
     """Build the MCP endpoint; called in a thread, because the import takes a second."""
     from remit.entrypoints.mcp.endpoint import build_endpoint
-    from remit.entrypoints.mcp.repetition import build_admission
+    from remit.entrypoints.mcp.repetition import CallWatch
     from remit.entrypoints.mcp.tools.listing import build_listed, build_tools
     from remit.entrypoints.mcp.tools.proxy_tools import ProxyTools
     from remit.entrypoints.mcp.upstream import Pool
@@ -287,7 +287,7 @@ def _load_mcp(app: App, instance: Instance, owns_process: bool) -> Endpoint:
         tools=tools,
         listed=build_listed(app, tools, others.listed),
         find=others.find,
-        admit=build_admission(app),
+        watch=CallWatch(app),
         needs=pool,
         authenticate=lambda token: app.gate.check(Caller(token)),
         version=__version__,

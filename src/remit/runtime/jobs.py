@@ -212,7 +212,11 @@ async def _execute(app: Instance, held: Held, folder: JobFolder, spent: Spent) -
         money_left=known.left.get("money"),
         tokens_left=known.left.get("tokens"),
         most_turns=known.limits["turns_per_run"],
-        pace=Pace(turns=known.limits["turns_per_run"], repeats=known.limits["identical_calls"]),
+        pace=Pace(
+            turns=known.limits["turns_per_run"],
+            repeats=known.limits["identical_calls"],
+            failures=known.limits["failed_calls"],
+        ),
         journal=Unkept(),
         gate=app.gate,
         may_have_full_access=known.full_access,

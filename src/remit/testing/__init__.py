@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from remit.testing.clock import VirtualClock
     from remit.testing.database import Crash, Moment
     from remit.testing.invariants import Broken, check
-    from remit.testing.simulation import AgentDied, Letter, Member, Simulation, Turn
+    from remit.testing.simulation import AgentDied, Letter, Member, RunFailed, Simulation, Turn
 
 _WHERE = {
     "AgentDied": "simulation",
@@ -25,6 +25,7 @@ _WHERE = {
     "Letter": "simulation",
     "Member": "simulation",
     "Moment": "database",
+    "RunFailed": "simulation",
     "Simulation": "simulation",
     "Turn": "simulation",
     "VirtualClock": "clock",
@@ -38,6 +39,7 @@ __all__ = [
     "Letter",
     "Member",
     "Moment",
+    "RunFailed",
     "ScriptedAgent",
     "Simulation",
     "ToolRefused",

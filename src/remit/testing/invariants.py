@@ -6,7 +6,9 @@ verifies the whole record, which takes longer.
 
 from typing import Any
 
+from remit.clock import DAY
 from remit.services.record import events
+from remit.services.screens import needs_you
 from remit.store.engine.database import Transaction
 from remit.testing.simulation import Simulation
 
@@ -140,3 +142,24 @@ def check_quiet(sim: Simulation) -> None:
 
     if rows := sim.do_async(sim.app.database.read(look)):
         raise Broken("no mail is left lying", rows)
+
+
+def check_requests(sim: Simulation) -> None:
+    """Check that no request of the board is forgotten: one that has been open for two days is in
+    the list of what awaits a person, by itself or by its agent."""
+    query = """SELECT w.message_id, w.agent_id, a.name FROM wishes w JOIN agents a
+        ON a.id = w.agent_id WHERE w.status = 'open' AND w.created_at < :before"""
+    before = sim.clock.now() - 2 * DAY
+
+    def look(tx: Transaction) -> list[Any]:
+        return [tuple(row) for row in tx.execute(query, {"before": before}).fetchall()]
+
+    rows = sim.ask(needs_you.listing)
+    awaited = {row["id"] for row in rows} | {row["agent_id"] for row in rows}
+    forgotten = [
+        (letter, name)
+        for letter, agent, name in sim.do_async(sim.app.database.read(look))
+        if letter not in awaited and agent not in awaited
+    ]
+    if forgotten:
+        raise Broken("every request ends, or awaits a person", forgotten)

@@ -304,6 +304,8 @@ class Simulation:
             status, report = "failed", {"error": str(refusal), "exit_reason": refusal.code}
         except AgentDied as died:
             status, report = "lost", {"error": str(died), "exit_reason": "crashed"}
+        except RunFailed as failed:
+            status, report = "failed", dict(failed.report)
         except RemitError as error:
             status, report = "failed", {"error": error.sentence, "exit_reason": error.reason}
         if report.get("error"):
@@ -405,6 +407,14 @@ class Simulation:
         return Caller(key["token"])
 
 
+class RunFailed(Exception):
+    """Raised by a script whose run fails with this report, such as one that a limit ends."""
+
+    def __init__(self, error: str, **report: str) -> None:
+        super().__init__(error)
+        self.report = {"error": error, **report}
+
+
 class AgentDied(Exception):
     """Raised by a script to simulate that the agent's program died."""
 
@@ -432,4 +442,13 @@ def _schema() -> bytes:
         return path.read_bytes()
 
 
-__all__: Sequence[str] = ["AgentDied", "Letter", "Member", "Script", "Simulation", "Turn", "idle"]
+__all__: Sequence[str] = [
+    "AgentDied",
+    "Letter",
+    "Member",
+    "RunFailed",
+    "Script",
+    "Simulation",
+    "Turn",
+    "idle",
+]

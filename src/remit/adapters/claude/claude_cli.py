@@ -11,6 +11,8 @@ from remit.adapters.running import RunContext, RunResult, Usage, start_program
 from remit.adapters.setup.detect import path_with
 
 _SERVER = "remit"
+#: Prefix of Remit's own tools, whose calls are counted at its endpoint.
+_OURS = f"mcp__{_SERVER}__"
 _NO_TOOLS = "Claude could not reach Remit's tools ({})."
 _NO_SUCH_SESSION = "No conversation found"
 _NOT_LOGGED_IN = "Not logged in"
@@ -169,6 +171,10 @@ class Events:
         self.turns = 0
         #: Calls not yet counted: the tool, its arguments, and the subagent's call or "".
         self.calls: list[tuple[str, Any, str]] = []
+        #: Ends of calls not yet counted: the tool, and whether it failed.
+        self.ends: list[tuple[str, bool]] = []
+        #: The tools of calls that have not ended, by call.
+        self._open_calls: dict[str, str] = {}
 
     def read(self, line: str) -> bool:
         """Read a line; return whether it ends a turn of the model."""
@@ -195,6 +201,8 @@ class Events:
                 # One event for each part of a message, all with the usage at its beginning.
                 self._messages.setdefault(str(message.get("id")), usage)
                 return not self._streams and _calls(message)
+            case "user", _:
+                self._look_at_results(event.get("message") or {})
             case "stream_event", _:
                 return self._hear(event)
             case "result", _:
@@ -234,6 +242,15 @@ class Events:
         for part in message.get("content") or ():
             if isinstance(part, dict) and part.get("type") == "tool_use":
                 self.calls.append((str(part.get("name")), part.get("input"), by))
+                self._open_calls[str(part.get("id"))] = str(part.get("name"))
+
+    def _look_at_results(self, message: Mapping[str, Any]) -> None:
+        parts = message.get("content")
+        for part in parts if isinstance(parts, list) else ():
+            if isinstance(part, dict) and part.get("type") == "tool_result":
+                tool = self._open_calls.pop(str(part.get("tool_use_id")), None)
+                if tool is not None:
+                    self.ends.append((tool, part.get("is_error") is True))
 
     def _retries(self, event: Mapping[str, Any]) -> None:
         """Note a retry of Claude Code; give up if the key is refused or the wait is too long."""
@@ -403,6 +420,9 @@ async def attempt(
 def _keep_pace(context: RunContext, events: Events) -> None:
     while events.calls:
         name, arguments, by = events.calls.pop(0)
-        ours = name.startswith(f"mcp__{_SERVER}__")
-        context.pace.call(name, arguments, by=by, ours=ours)
+        context.pace.call(name, arguments, by=by, ours=name.startswith(_OURS))
+    while events.ends:
+        name, failed = events.ends.pop(0)
+        if not name.startswith(_OURS):
+            context.pace.ended(name, failed=failed)
     context.pace.turn(events.turns)

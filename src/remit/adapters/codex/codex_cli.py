@@ -55,6 +55,8 @@ _LONGEST_ANSWER = 4 << 20
 _ID = re.compile(r"[0-9a-f-]{8,64}")
 _LOOK_SECONDS = 0.1
 _COMMAND = "a command"
+#: States of a call that did not succeed.
+_FAILED = ("failed", "declined")
 _REMIT = "remit/"
 
 
@@ -185,6 +187,8 @@ class Events:
         self.hopeless = False
         #: Calls not yet counted: the tool and its arguments.
         self.calls: list[tuple[str, Any]] = []
+        #: Ends of calls not yet counted: the tool, and whether it failed.
+        self.ends: list[tuple[str, bool]] = []
         self._called: set[str] = set()
 
     def read(self, line: str) -> None:
@@ -202,6 +206,7 @@ class Events:
             case "item.completed":
                 item = event.get("item") or {}
                 self._look_at_call(item)
+                self._look_at_end(item)
                 if item.get("type") == "agent_message":
                     self.text = str(item.get("text") or "")
             case "turn.completed":
@@ -216,16 +221,18 @@ class Events:
 
     def _look_at_call(self, item: Mapping[str, Any]) -> None:
         """Note a call once, although both its beginning and its end are reported."""
-        name = str(item.get("id"))
-        if name in self._called:
+        name, tool = str(item.get("id")), _tool(item)
+        if tool is None or name in self._called:
             return
-        if item.get("type") == "mcp_tool_call":
-            self.calls.append((f"{item.get('server')}/{item.get('tool')}", item.get("arguments")))
-        elif item.get("type") == "command_execution":
-            self.calls.append((_COMMAND, item.get("command")))
-        else:
-            return
+        arguments = item.get("command" if tool == _COMMAND else "arguments")
+        self.calls.append((tool, arguments))
         self._called.add(name)
+
+    def _look_at_end(self, item: Mapping[str, Any]) -> None:
+        tool = _tool(item)
+        if tool is not None:
+            failed = item.get("status") in _FAILED or bool(item.get("exit_code"))
+            self.ends.append((tool, failed))
 
     @property
     def taken(self) -> Usage:
@@ -260,6 +267,17 @@ class Events:
             fault=seen.fault if seen else None,
             until=seen.until if seen else None,
         )
+
+
+def _tool(item: Mapping[str, Any]) -> str | None:
+    """The tool that an item is a call of; None for other items."""
+    match item.get("type"):
+        case "mcp_tool_call":
+            return f"{item.get('server')}/{item.get('tool')}"
+        case "command_execution":
+            return _COMMAND
+        case _:
+            return None
 
 
 def _reason(error: str) -> tuple[str, faults.Seen | None]:
@@ -331,6 +349,10 @@ async def _read(child: Child, events: Events, context: RunContext) -> int:
         while events.calls:
             name, arguments = events.calls.pop(0)
             context.pace.call(name, arguments, ours=name.startswith(_REMIT))
+        while events.ends:
+            name, failed = events.ends.pop(0)
+            if not name.startswith(_REMIT):
+                context.pace.ended(name, failed=failed)
         if events.hopeless:
             await child.end()
             break

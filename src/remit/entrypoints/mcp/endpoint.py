@@ -21,7 +21,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import anyio
 import orjson
@@ -59,7 +59,16 @@ from remit.entrypoints.mcp.registry import Tool, check_values, schema_of, valida
 from remit.entrypoints.mcp.tools import few as few_tools
 from remit.entrypoints.mcp.tools.few import few, simpler
 from remit.entrypoints.mcp.tools.hints import where_ids_are
-from remit.errors import NotFound, NoToken, RemitError, Stopped, Unauthenticated, Unavailable
+from remit.errors import (
+    AwaitsApproval,
+    NotFound,
+    NoToken,
+    RemitError,
+    Stopped,
+    TooMany,
+    Unauthenticated,
+    Unavailable,
+)
 from remit.ids import is_run_token, random_name
 from remit.model.text import closest
 
@@ -93,8 +102,20 @@ ToolsOf = Callable[[str], Awaitable[Sequence[Tool]]]
 #: Finds a tool that is not among the fixed ones by its name, for the bearer of a token.
 FindTool = Callable[[str, str], Awaitable[Tool | None]]
 Authenticate = Callable[[str], Awaitable[None]]
-#: Called before a tool call of a run, with token, name and arguments; may refuse the call.
-Admit = Callable[[str, str, Any], Awaitable[None]]
+
+
+class Watch(Protocol):
+    """Watches the calls of runs, and ends those that run away."""
+
+    async def admit(self, token: str, tool: str, arguments: Any) -> None:
+        """Called before each call; raises RemitError to refuse it."""
+
+    async def ended(self, token: str, tool: str, *, failed: bool) -> None:
+        """Called after each call; raises RemitError to answer that instead."""
+
+
+#: Errors that say nothing about what the agent does: it is stopped, waits, or Remit is busy.
+_NOT_FAILED: Final = (AwaitsApproval, Stopped, TooMany, Unauthenticated, Unavailable)
 
 
 def build_endpoint(
@@ -105,20 +126,20 @@ def build_endpoint(
     version: str,
     allowed_hosts: Sequence[str] | None = None,
     find: FindTool | None = None,
-    admit: Admit | None = None,
+    watch: Watch | None = None,
     needs: AbstractAsyncContextManager[object] | None = None,
 ) -> Endpoint:
     """An endpoint for these tools, by name.
 
     `listed(token)` are the tools that a caller is shown. `find` resolves a tool that is not among
-    `tools`; `needs` is entered while it serves. `admit` may refuse a run's call before it is made.
+    `tools`; `needs` is entered while it serves. `watch` may refuse calls of runs.
 
     `allowed_hosts` are the names under which it may be reached besides loopback, each as
     `name:port`, `name:*` for any port, or `name` for the scheme's own port. None is for a server
     that checks Host and Origin itself.
     """
     return Endpoint(
-        _server(tools, listed, find, admit, version),
+        _server(tools, listed, find, watch, version),
         authenticate,
         _security(allowed_hosts),
         needs or nullcontext(),
@@ -266,7 +287,7 @@ def _server(
     tools: Mapping[str, Tool],
     listed: ToolsOf,
     find: FindTool | None,
-    admit: Admit | None,
+    watch: Watch | None,
     version: str,
 ) -> Server[dict[str, Any]]:
     async def list_tools(
@@ -283,24 +304,37 @@ def _server(
             return ListToolsResult(tools=[_listed(tool, simpler) for tool in offered])
         return ListToolsResult(tools=[_listed(tool, strict=True) for tool in offered])
 
+    async def make(
+        context: ServerRequestContext[dict[str, Any], Any], token: str, call: CallToolRequestParams
+    ) -> dict[str, Any]:
+        tool = tools.get(call.name)
+        if tool is None and find is not None:
+            tool = await find(token, call.name)
+        if tool is None:
+            raise _no_tool(call.name, tools)
+        checked = await bodies.apart(_size(context), validate, tool, call.arguments or {})
+        lean = LeanCall(tool, token, checked)
+        answer = lean.shorten(await tool.call(lean.caller, checked))
+        write = _success if tool.schema is None else _passed_on
+        return await bodies.apart(_weight(answer), write, answer)
+
     async def call_tool(
         context: ServerRequestContext[dict[str, Any], Any], call: CallToolRequestParams
     ) -> dict[str, Any]:
         try:
             token = _token(context)
+            if watch is None or not is_run_token(token):
+                return await make(context, token, call)
             # Before validation: a run can repeat an invalid call as well.
-            if admit is not None and is_run_token(token):
-                await admit(token, call.name, call.arguments or {})
-            tool = tools.get(call.name)
-            if tool is None and find is not None:
-                tool = await find(token, call.name)
-            if tool is None:
-                raise _no_tool(call.name, tools)
-            checked = await bodies.apart(_size(context), validate, tool, call.arguments or {})
-            lean = LeanCall(tool, token, checked)
-            answer = lean.shorten(await tool.call(lean.caller, checked))
-            write = _success if tool.schema is None else _passed_on
-            return await bodies.apart(_weight(answer), write, answer)
+            await watch.admit(token, call.name, call.arguments or {})
+            try:
+                answer = await make(context, token, call)
+            except RemitError as error:
+                if not isinstance(error, _NOT_FAILED):
+                    await watch.ended(token, call.name, failed=True)
+                raise
+            await watch.ended(token, call.name, failed=bool(answer.get("isError")))
+            return answer
         except RemitError as error:
             return _failure(error)
         except Exception:

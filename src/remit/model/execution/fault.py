@@ -31,7 +31,7 @@ class Fault(StrEnum):
     AGENT = "agent"
     #: The run took all the turns of a model that one run may take.
     TURNS = "turns"
-    #: The model made the same call again and again.
+    #: The model made the same call, or calls that fail, again and again.
     REPETITION = "repetition"
     #: The conversation had no room left.
     CONTEXT = "context"
@@ -109,6 +109,7 @@ _BY_REASON: dict[str, Fault] = {
     "lost": Fault.LOST,
     "max_turns": Fault.TURNS,
     "repetition": Fault.REPETITION,
+    "failed_calls": Fault.REPETITION,
     "context_full": Fault.CONTEXT,
     "unsupported": Fault.SETUP,
     "no_adapter": Fault.SETUP,
@@ -127,6 +128,12 @@ _BY_REASON: dict[str, Fault] = {
 }
 #: Reasons that only a person can mend: until then every run would end in the same way.
 UNMENDABLE = frozenset({"no_adapter", "bad_configuration"})
+
+
+def says_nothing(fault: Fault) -> bool:
+    """Return whether a fault says nothing about the agent or its letters: somebody stopped the run,
+    or a provider or a worker failed."""
+    return fault is Fault.STOPPED or CONSEQUENCES[fault].holds is not None
 
 
 def fault_of(named: str | None, reason: str | None) -> Fault:

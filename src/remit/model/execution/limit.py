@@ -1,7 +1,7 @@
 """Limits of runs, agents and companies, beyond which a person has to look.
 
-They apply by default. Turns and identical calls end a run; the others delay starts until the hour
-or the day has passed, or until the limit is raised.
+They apply by default. Turns, identical and failed calls end a run; the others delay starts until
+the hour or the day has passed, or until the limit is raised.
 """
 
 import json
@@ -20,6 +20,7 @@ from remit.model.execution.fault import Fault
 class Limit(StrEnum):
     TURNS_PER_RUN = "turns_per_run"
     IDENTICAL_CALLS = "identical_calls"
+    FAILED_CALLS = "failed_calls"
     AGENT_RUNS_PER_HOUR = "agent_runs_per_hour"
     AGENT_TOKENS_PER_DAY = "agent_tokens_per_day"
     COMPANY_RUNS_PER_HOUR = "company_runs_per_hour"
@@ -36,6 +37,7 @@ class Limit(StrEnum):
 WORDS: Final[Mapping[Limit, str]] = {
     Limit.TURNS_PER_RUN: "turns of the model in one run",
     Limit.IDENTICAL_CALLS: "identical calls in a row in one run",
+    Limit.FAILED_CALLS: "refused or failed calls in a row in one run",
     Limit.AGENT_RUNS_PER_HOUR: "runs of one agent within an hour",
     Limit.AGENT_TOKENS_PER_DAY: "tokens of one agent in a day (UTC)",
     Limit.COMPANY_RUNS_PER_HOUR: "runs of the company within an hour",
@@ -44,10 +46,16 @@ WORDS: Final[Mapping[Limit, str]] = {
 #: Exit reasons of runs that a limit ended, with their faults.
 MAX_TURNS: Final = "max_turns"
 REPETITION: Final = "repetition"
-RUNAWAY: Final[Mapping[str, Fault]] = {MAX_TURNS: Fault.TURNS, REPETITION: Fault.REPETITION}
+FAILED_CALLS: Final = "failed_calls"
+RUNAWAY: Final[Mapping[str, Fault]] = {
+    MAX_TURNS: Fault.TURNS,
+    REPETITION: Fault.REPETITION,
+    FAILED_CALLS: Fault.REPETITION,
+}
 _ENDED_BY: Final[Mapping[str, Limit]] = {
     MAX_TURNS: Limit.TURNS_PER_RUN,
     REPETITION: Limit.IDENTICAL_CALLS,
+    FAILED_CALLS: Limit.FAILED_CALLS,
 }
 LARGEST: Final = 10**15
 _OFF: Final = ("none", "")
@@ -59,6 +67,7 @@ class Limits:
 
     turns_per_run: int | None = 100
     identical_calls: int | None = 10
+    failed_calls: int | None = 25
     agent_runs_per_hour: int | None = 60
     agent_tokens_per_day: int | None = 20_000_000
     company_runs_per_hour: int | None = 300

@@ -100,6 +100,11 @@ class Message:
     #: The outcome that it is about.
     outcome_id: OutcomeId | None = None
 
+    @property
+    def is_to_itself(self) -> bool:
+        """Whether a run wrote it to its own agent."""
+        return self.sender_run_id is not None and self.address == f"agent:{self.sender_agent_id}"
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:

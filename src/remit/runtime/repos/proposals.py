@@ -84,6 +84,7 @@ class Proposals:
             into = about["target"] or await mirror.head() or ""
             base = await quarantine.base(tip, into)
             touched = await quarantine.check(tip, base)
+            is_same = await quarantine.have_same_files(tip, about["before"])
             who = CommitIdentity.of(**about["identity"])
             head = await quarantine.sign(tip, who, await self._repos.signer(repo, who))
             ref = f"refs/{about['remote_branch']}"
@@ -103,8 +104,13 @@ class Proposals:
                 outcome=outcome,
                 new_id=new_id,
                 new_stored=content,
-                new_facts={"paths": sorted(touched)},
+                new_facts={
+                    "paths": sorted(touched),
+                    "same_files_as": about["before"] if is_same else None,
+                },
             )
+        if answer["commit"] != head:
+            return {**answer, "note": _UNCHANGED.format(head=answer["commit"][:12])}
         # After the end of reading: a process that replaces the mirror waits for its readers, and
         # holds the lock for fetching, for which this waits.
         await mirror.take(bundle, ref)
@@ -146,6 +152,10 @@ class Proposals:
         return tip
 
 
+_UNCHANGED = (
+    "Nothing new was proposed: the files are those of the open proposal {head}. It stays as it is, "
+    "and waits for its checks and its decision."
+)
 _NOTE = (
     "Remit wrote your name and its own into the commits, so they have other ids than in your copy: "
     "the proposal is {head}. Go on committing to {ref} where you are, or clone it with that ref."

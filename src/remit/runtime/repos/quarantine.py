@@ -310,6 +310,13 @@ class Quarantine:
         size = int(await self._look("cat-file", "-s", blob))
         return await self._look("cat-file", "blob", blob) if size <= LARGEST_BLOB else b""
 
+    async def have_same_files(self, commit: str, other: str | None) -> bool:
+        """Return whether two commits have the same tree; False if the mirror lacks the other."""
+        if other is None or not await self.has(other):
+            return False
+        trees = await self._look("rev-parse", f"{commit}^{{tree}}", f"{other}^{{tree}}")
+        return len(set(trees.split())) == 1
+
     async def sign(self, tip: str, who: CommitIdentity, signer: Signer | None = None) -> str:
         """Rewrite the new commits with Remit's names and signature; returns the new tip. Commits
         that the mirror has stay as they are."""

@@ -19,6 +19,7 @@ from remit.errors import RemitError
 from remit.ids import Ids
 from remit.model.connections.mcp_server import McpServer
 from remit.model.connections.secret import filled, named_in
+from remit.model.execution.calls import with_calls
 from remit.model.execution.fault import Fault
 from remit.model.execution.limit import RUNAWAY
 from remit.runtime.deadlines import leave_behind, uninterrupted
@@ -145,6 +146,8 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     try:
         result = context.advised(context.judged(await call(adapter, context)))
         result = replace(result, acted=result.acted or context.pace.acted)
+        if result.reason in RUNAWAY:
+            result = replace(result, error=with_calls(result.error, context.pace.calls))
     finally:
         app.places.close(claimed.token)
         await uninterrupted(context.close())
@@ -212,8 +215,10 @@ async def _prepare(
         pace=Pace(
             turns=briefing.limits["turns_per_run"],
             repeats=briefing.limits["identical_calls"],
+            failures=briefing.limits["failed_calls"],
             # Only the adapter sees calls of other tools than Remit's; they interrupt the streak.
             elsewhere=lambda: app.streaks.interrupt(claimed.run_id),
+            calls=app.streaks.calls(claimed.run_id),
         ),
         known=known,
         secret=secret,

@@ -1,10 +1,11 @@
 """Signs of life of the runs on this machine (output of a program, a turn of the model, a call), and
-their identical successive calls of Remit's own tools."""
+their calls: identical successive ones of Remit's own tools, and counts of all."""
 
 import time
 from collections import OrderedDict
 
 from remit.adapters.pace import Call
+from remit.model.execution.calls import Calls
 
 
 class Signs:
@@ -37,10 +38,11 @@ _MOST_RUNS = 10_000
 
 
 class Streaks:
-    """The last call of each run, and how often it was made in a row."""
+    """The last call of each run, how often it was made in a row, and the counts of its calls."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[str, tuple[Call, int]] = OrderedDict()
+        self._calls: OrderedDict[str, Calls] = OrderedDict()
 
     def count(self, run: str, call: Call) -> int:
         """Note a call of a run; return how often in a row it was made."""
@@ -51,6 +53,18 @@ class Streaks:
             self._last.popitem(last=False)
         return times
 
+    def calls(self, run: str) -> Calls:
+        """Return the counts of a run's calls."""
+        calls = self._calls[run] = self._calls.pop(run) if run in self._calls else Calls()
+        if len(self._calls) > _MOST_RUNS:
+            self._calls.popitem(last=False)
+        return calls
+
     def interrupt(self, run: str) -> None:
-        """End the streak of a run that did something else, or ended."""
+        """End the streak of a run that did something else."""
         self._last.pop(run, None)
+
+    def forget(self, run: str) -> None:
+        """Forget a run that ended."""
+        self._last.pop(run, None)
+        self._calls.pop(run, None)

@@ -226,7 +226,7 @@ class Worker(Loop[Claimed]):
             # Its lease is not renewed any more, so the run will be recorded as lost.
             log.exception("run %s could not be ended properly", claimed.run_id)
         finally:
-            self._app.streaks.interrupt(claimed.run_id)
+            self._app.streaks.forget(claimed.run_id)
             self._release((claimed.agent_id, claimed.epoch))
         await self._remove(claimed.workspace)
 

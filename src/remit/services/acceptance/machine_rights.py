@@ -5,6 +5,7 @@ written elsewhere, or by somebody else, gives none.
 """
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -64,9 +65,8 @@ def of_grant(agent: str) -> str:
 
 def _setting(agent: str, name: str, value: object) -> str:
     shown = json.dumps(value, ensure_ascii=False)
-    return (
-        f"{name} {shown} of {agent}; set it yourself with `remit agent set {agent} adapterConfig=…`"
-    )
+    given = shlex.quote(f"adapterConfig.{name}={value if isinstance(value, str) else shown}")
+    return f"{name} {shown} of {agent}; set it yourself with `remit agent set {agent} {given}`"
 
 
 def _leaves_workspace(folder: object) -> bool:

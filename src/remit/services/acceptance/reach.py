@@ -141,7 +141,7 @@ def _adapter(name: str, config: Mapping[str, Any]) -> Entries:
     variables = config.get("env")
     told = variables if isinstance(variables, Mapping) else {}
     others = {key: value for key, value in config.items() if key != "env" or not told}
-    for path, value in _leaves(without_secrets(others)[0]):
+    for path, value in _leaves(without_secrets(others)[0]) if others else ():
         first = path.partition(".")[0]
         kind = _KINDS.get(first) or ("secret" if "secret" in path.lower() else "setting")
         yield kind, name, f"{path}: {_line(value)}"

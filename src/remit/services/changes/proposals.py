@@ -145,6 +145,17 @@ def propose(
             )
         _refuse_other_words(ctx, before, (head, base), (title, description))
     about = _outcome(ctx, outcome)
+    if before is not None and _is_unchanged(
+        ctx, before, base, (title, description), about, new_facts
+    ):
+        ctx.record("change.keep", f"change:{before.id}", {"head": before.head_commit})
+        return {
+            "change": before.id,
+            "commit": before.head_commit,
+            "base": base,
+            "branch": place,
+            "awaits_look": before.awaits_look(repo.push),
+        }
     if before is not None and (before.head_commit, before.base_commit) == (head, base):
         bundle = before.bundle_id
     else:
@@ -243,6 +254,26 @@ def refused_now(ctx: Context, *, limit: int = 1000) -> list[RefusedNow]:
         if verdict.reason in UNNAMED:
             refused.append(RefusedNow(agent.name, repo.name, verdict.sentence))
     return sorted(refused)
+
+
+def _is_unchanged(
+    ctx: Context,
+    open_change: Change,
+    base: str,
+    words: tuple[str, str],
+    about: Outcome | None,
+    facts: Mapping[str, Any],
+) -> bool:
+    """Return whether a proposal has the files and words of the open one. Its commits may have other
+    dates and messages; that is no news, and starts nobody. A head that could not be published is
+    proposed anew."""
+    return (
+        facts.get("same_files_as") == open_change.head_commit
+        and base == open_change.base_commit
+        and words == (open_change.title, open_change.description)
+        and (about is None or about.id == open_change.outcome_id)
+        and not ctx.tx.all(statements.DEAD_OF, change=open_change.id)
+    )
 
 
 def _outcome(ctx: Context, named: str | None) -> Outcome | None:

@@ -114,7 +114,9 @@ def dismiss(ctx: Context, *, confirmation: ConfirmationRef) -> shapes.Confirmati
     return view(ctx.tx.existing(statements.OF_USER, **_key(ctx, row)))
 
 
-view = views.view_of(Confirmation, shapes.ConfirmationShape)
+view = views.view_of(
+    Confirmation, shapes.ConfirmationShape, act=lambda row: json.loads(row.act)["act"]
+)
 
 
 def _ended(ctx: Context, confirmation: str, why: str) -> Confirmation:

@@ -41,9 +41,11 @@ def show_approval(ctx: Context, binding: Binding, conversation: str, approval: A
     text, whole = approval_text(ctx, approval)
     digest = digest_of(text)
     is_open = approval.status is ApprovalStatus.PENDING
+    takes_words = is_open and not registry.get(binding.adapter_type).taps
+    if takes_words:
+        whole = whole and posts.fits(binding, text + _in_words(ctx, approval, whole=True))
+        text += _in_words(ctx, approval, whole=whole)
     whole = whole and posts.fits(binding, text)
-    if is_open and not registry.get(binding.adapter_type).taps:
-        text += f"\n\n{_in_words(ctx, approval, whole=whole)}"
     too_long = f"It is too long to be shown here. Read and approve it: {_place(ctx, approval)}"
     return posts.put_item(
         ctx,
@@ -69,12 +71,12 @@ def approval_text(ctx: Context, approval: Approval) -> tuple[str, bool]:
 
 
 def _in_words(ctx: Context, approval: Approval, *, whole: bool) -> str:
-    """How an approval is decided where no buttons are shown; its post has their references."""
+    """Words below an approval where no buttons are shown; its post has their references."""
     named = f"{short(approval.id)} r{approval.revision}"
     acts = [f"approve {named}"] if whole else []
     acts += [f"reject {named} and why", f"return {named} and what to change"]
     there = f"Or decide it there: {_place(ctx, approval)}"
-    return "\n".join(["To decide, reply with one of these lines:", *acts, there])
+    return "\n".join(["\n\nTo decide, reply with one of these lines:", *acts, there])
 
 
 def approval_state(ctx: Context, approval: Approval) -> str:

@@ -127,6 +127,8 @@ class ConfirmationShape(TypedDict):
     id: str
     company_id: str
     account: str
+    #: What is done when it is confirmed: approve, reject, revise, command or link.
+    act: str
     subject: str
     title: str
     created_at: Moment

@@ -2,7 +2,7 @@
 
 The token is revoked, the mail is marked as handled or returned to the inbox, and the lease is
 released: the agent is due again at once, later, or when a person says so. An agent that makes no
-progress is slowed down (backoff), and its boss is told once.
+progress is slowed down (backoff), and its boss is told once; so is whoever asked for the work.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from remit.model.messaging.turn import quoted
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.services import lookup, shapes
 from remit.services.command import Context
-from remit.services.execution import account_faults, tool_changes, waking
+from remit.services.execution import account_faults, fruitless, tool_changes, waking
 from remit.services.governance import approval_engine
 from remit.services.messaging import inbox
 from remit.services.organisation import tree
@@ -41,6 +41,7 @@ from remit.services.spending import budgets, ledger, limits
 from remit.services.work import after_run
 from remit.store.execution import leases
 from remit.store.execution import runs as statements
+from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import people
 
 #: Cap on each number that a program reports about itself.
@@ -54,8 +55,10 @@ CONTEXT_FULL = "context_full"
 _LOOK_AGAIN = MINUTE
 #: Longest quotation of a run's own error, in characters.
 _QUOTED = 500
-#: The varying parts of one and the same error: ids of requests, and waiting times.
-_PASSING = re.compile(r"\b(?=\w*\d)[\w-]{8,}|\b\d+(?:\.\d+)? ?(?:ms|s|m|h|seconds?|minutes?)\b")
+#: The varying parts of one and the same error: counts of calls, ids of requests, waiting times.
+_PASSING = re.compile(
+    r"\bIts calls: .*|\b(?=\w*\d)[\w-]{8,}|\b\d+(?:\.\d+)? ?(?:ms|s|m|h|seconds?|minutes?)\b"
+)
 
 
 def finish(ctx: Context, run: Run, ended: RunStatus, report: shapes.RunEndShape) -> None:
@@ -65,7 +68,7 @@ def finish(ctx: Context, run: Run, ended: RunStatus, report: shapes.RunEndShape)
     # Its usage so far stays counted, even if it was cut off before it could report.
     whole = ledger.took(ctx, run, report)
     over = _over_budget(ctx, run, report) is not None or _over_limit(ctx, report) is not None
-    fault = _fault(ended, report, over)
+    fault = _fault(ctx, run, ended, report, over)
     told = {name: report.get(name) for name in statements.REPORT}
     told |= {"fault": fault, "acted": bool(report.get("acted"))}
     if fault is None:
@@ -92,8 +95,11 @@ def finish(ctx: Context, run: Run, ended: RunStatus, report: shapes.RunEndShape)
     )
 
 
-def _fault(ended: RunStatus, report: shapes.RunEndShape, over_budget: bool) -> Fault | None:
-    """Return the fault of a run; None if it ended well."""
+def _fault(
+    ctx: Context, run: Run, ended: RunStatus, report: shapes.RunEndShape, over_budget: bool
+) -> Fault | None:
+    """Return the fault of a run; None if it ended well. An agent that blames a letter without
+    holding one is at fault itself."""
     if ended in ENDED_WELL:
         return None
     if over_budget:
@@ -101,16 +107,19 @@ def _fault(ended: RunStatus, report: shapes.RunEndShape, over_budget: bool) -> F
     reason = report.get("exit_reason")
     if ended is RunStatus.LOST and reason != STOPPED:
         return Fault.LOST
-    return fault_of(report.get("fault"), reason)
+    fault = fault_of(report.get("fault"), reason)
+    if fault is Fault.MESSAGE and not ctx.tx.all(mail_statements.LEASED_TO, run=run.id):
+        return Fault.AGENT
+    return fault
 
 
-def changed(ctx: Context, run: Run) -> bool:
-    """Return whether a run made progress that others could notice: it handled mail, or changed
-    something besides its own memory."""
+def got_on(ctx: Context, run: Run, ended: RunStatus) -> bool:
+    """Return whether a run made progress: it had an effect that others could notice, or ended well
+    and so handled its mail. Mail that returns to the inbox is no progress."""
     now = ctx.tx.existing(statements.RUN, run=run.id)
-    if now.message_ids != "[]":
+    if ended is RunStatus.COMPLETED and now.message_ids != "[]":
         return True
-    return bool(ctx.tx.one(statements.PROGRESS_OF, run=run.id, agent=run.agent_id))
+    return fruitless.has_effect(ctx, run)
 
 
 def release(
@@ -142,7 +151,7 @@ def release(
         return
     over = _over_budget(ctx, run, report)
     too_much = _over_limit(ctx, report)
-    after = _after(lease, ended, fault, run, progress, closed)
+    after = _after(ctx, lease, ended, fault, run, progress, closed)
     nudges = lease.idle_runs
     if ended is RunStatus.COMPLETED or after.was_cut:
         at_once = (run.goes_on or after.was_cut) and progress
@@ -179,8 +188,8 @@ def release(
     if over is not None:
         budgets.put_on_hold(ctx, agent, over)
     elif too_much is None:
-        retried = again and not gives_up and not inbox.given_up_by(ctx, run.id)
-        _say_what_follows(ctx, agent, lease, ended, after, retried=retried)
+        retried = not gives_up and not inbox.given_up_by(ctx, run.id)
+        _say_what_follows(ctx, agent, run, lease, ended, after, retried=retried)
     if gives_up:
         give_up(ctx, agent)
 
@@ -246,9 +255,12 @@ class _After:
     told: str | None
     #: Whether it was cut off while it made progress.
     was_cut: bool = False
+    #: How many runs in a row were ended by a limit and had no effect.
+    fruitless: int = 0
 
 
 def _after(
+    ctx: Context,
     lease: Lease,
     ended: RunStatus,
     fault: Fault | None,
@@ -265,8 +277,12 @@ def _after(
     if fault in CUT_SHORT and progress:
         # It used up what one run may take; the next continues from its notes.
         return _After(True, 0, None, lease.told, was_cut=True)
-    consequence = CONSEQUENCES[fault]
     cause = (run.error or ended.value).removesuffix(".")
+    if fruitless.was_cut(run) and not progress:
+        in_a_row = fruitless.in_a_row(ctx, run.agent_id)
+        failures = fruitless.as_failures(in_a_row, lease.failures)
+        return _After(True, failures, cause, cause, fruitless=in_a_row)
+    consequence = CONSEQUENCES[fault]
     # A fault that could close an account but did not is the agent's own.
     backs_off = consequence.backs_off or (consequence.holds is not None and closed is None)
     if backs_off:
@@ -277,12 +293,25 @@ def _after(
 
 
 def _say_what_follows(
-    ctx: Context, agent: Agent, before: Lease, ended: RunStatus, after: _After, *, retried: bool
+    ctx: Context,
+    agent: Agent,
+    run: Run,
+    before: Lease,
+    ended: RunStatus,
+    after: _After,
+    *,
+    retried: bool,
 ) -> None:
-    """Tell the boss of an agent that fails, once for each cause. There is something to act on if
-    the agent fails again and again, or what the run left is not tried again."""
+    """Tell the boss of an agent that fails, once for each cause, and whoever asked for the work if
+    nothing comes of it. The boss has something to act on if the agent fails again and again, or
+    what the run left is not tried again."""
     boss = approval_engine.boss_address(agent)
-    if after.failures == FAILURES_TOLD > before.failures:
+    if after.failures >= FAILURES_TOLD > before.failures:
+        fruitless.tell_wishers(ctx, agent, run, boss)
+    if after.fruitless:
+        if after.failures >= FAILURES_TOLD > before.failures:
+            fruitless.tell_boss(ctx, agent, run, after.fruitless, boss)
+    elif after.failures == FAILURES_TOLD > before.failures:
         approval_engine.tell(
             ctx,
             boss,

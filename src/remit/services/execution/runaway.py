@@ -1,6 +1,7 @@
-"""Runs that need attention: those that repeat the same call, and those that are silent.
+"""Runs that need attention: those that a limit ended, and those that are silent.
 
-A run that repeats itself is ended here when Remit's own tools see it, whatever its program is.
+A run that repeats itself, or whose calls fail again and again, is ended here when Remit's own tools
+see it, whatever its program is.
 """
 
 from typing import NamedTuple
@@ -11,9 +12,11 @@ from remit.model.execution.limit import REPETITION, RUNAWAY, command_that_raises
 from remit.model.execution.run import Run, RunStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, query
-from remit.services.execution.run_endings import changed, finish, release
+from remit.services.execution import fruitless
+from remit.services.execution.run_endings import finish, got_on, release
 from remit.services.execution.running import entered
 from remit.services.spending import limits
+from remit.services.verbs import Added
 from remit.services.work import waits
 from remit.store.execution import limits as statements
 
@@ -23,30 +26,32 @@ MOST = 100
 
 
 class Watched(NamedTuple):
-    """A calling run, and how often in a row it may make the same call; both None for a person."""
+    """A calling run, how often in a row it may make the same call, and how many of its calls in a
+    row may fail; all None for a person."""
 
     run_id: str | None
     identical_calls: int | None
+    failed_calls: int | None
 
 
 @query("runaway.watched")
 def watched(ctx: Context) -> Watched:
-    """Return the calling run, and how often in a row it may make the same call."""
+    """Return the calling run, with the limits of its calls."""
     if ctx.actor.run_id is None:
-        return Watched(None, None)
+        return Watched(None, None, None)
     lookup.company_of_caller(ctx, None)
-    limit = limits.of_company(ctx).identical_calls
-    return Watched(ctx.actor.run_id, limit)
+    of = limits.of_company(ctx)
+    return Watched(ctx.actor.run_id, of.identical_calls, of.failed_calls)
 
 
-@command("runaway.end", FOR_REMIT)
-def end(ctx: Context, *, run: str, error: str) -> shapes.EndedShape:
-    """End a run that repeats the same call; for Remit itself."""
+@command("runaway.end", FOR_REMIT, Added("reason", REPETITION))
+def end(ctx: Context, *, run: str, error: str, reason: str = REPETITION) -> shapes.EndedShape:
+    """End a run that repeats the same call, or whose calls fail; for Remit itself."""
     run_row = entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=run_row.agent_id)
-    fault = RUNAWAY[REPETITION].value
-    known: shapes.RunEndShape = {"exit_reason": REPETITION, "error": error, "fault": fault}
-    progress = changed(ctx, run_row)
+    fault = RUNAWAY[reason].value
+    known: shapes.RunEndShape = {"exit_reason": reason, "error": error, "fault": fault}
+    progress = got_on(ctx, run_row, RunStatus.FAILED)
     finish(ctx, run_row, RunStatus.FAILED, known)
     release(ctx, run_row, RunStatus.FAILED, None, known, progress)
     return {"id": run, "status": RunStatus.FAILED.value}
@@ -81,13 +86,15 @@ def runaway_item(ctx: Context, run: Run) -> shapes.AwaitingShape | None:
     limit = ended_by(run.exit_reason)
     if limit is None:
         return None
-    allowed = limits.of_company(ctx).of(limit)
+    name = lookup.name_of(ctx, run.agent_id)
     why = (run.error or "it took too much").removesuffix(".")
-    title = f"A run of {lookup.name_of(ctx, run.agent_id)} was ended: {why}"
+    title, step = f"A run of {name} was ended: {why}", f"remit run tail {run.id}"
+    if not fruitless.has_effect(ctx, run):
+        runs = fruitless.in_a_row(ctx, run.agent_id)
+        step = fruitless.next_step(ctx, run)
+        if runs > 1:
+            title = f"{name} gets nothing done: {runs} runs in a row were ended. {why}"
+    elif (allowed := limits.of_company(ctx).of(limit)) is not None:
+        step = f"{step}, then {command_that_raises(limit, allowed)}"
     about = (run.id, title, run.agent_id, run.ended_at, why)
-    return {
-        **views.awaiting(ctx.company, "runaway", *about),
-        "next": f"remit run tail {run.id}"
-        if allowed is None
-        else command_that_raises(limit, allowed),
-    }
+    return {**views.awaiting(ctx.company, "runaway", *about), "next": step}

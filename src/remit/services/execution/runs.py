@@ -16,7 +16,7 @@ from remit.model.execution.run import ENDED_WELL, Run, RunStatus
 from remit.model.organisation.agent import AgentStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, query
-from remit.services.execution.run_endings import changed, clean, finish, release
+from remit.services.execution.run_endings import clean, finish, got_on, release
 from remit.services.execution.running import begin, denials, entered, require_look
 from remit.services.fields import AgentRef, CompanyRef, Help, Moment
 from remit.services.messaging import final_reply, wishes
@@ -63,7 +63,7 @@ def end(
     ended = RunStatus(status)
     known = clean(report or {})
     # The final reply is no progress: otherwise a run with nothing else to show could go on forever.
-    progress = changed(ctx, run_row)
+    progress = got_on(ctx, run_row, ended)
     if ended is RunStatus.COMPLETED and (words := known.get("final_response")):
         final_reply.deliver(ctx, lookup.known_agent(ctx, run_row.agent_id), run_row, words)
     finish(ctx, run_row, ended, known)

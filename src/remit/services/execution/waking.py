@@ -21,6 +21,15 @@ def wake(ctx: Context, agent: str, why: str, *, by_clock: bool = False) -> bool:
     return bool(ctx.tx.run(leases.WAKE, agent=agent, due=ctx.now, why=why, by_clock=by_clock))
 
 
+def wake_for_own(ctx: Context, agent: str, why: str) -> None:
+    """Wake an agent for something that it made itself, which ends no pause after a failure."""
+    lease = ctx.tx.one(leases.LEASE, agent=agent)
+    if lease is None or not lease.failures or lease.due_at <= ctx.now:
+        wake(ctx, agent, why)
+    elif not lease.awake:
+        ctx.tx.run(leases.WAKE_AGAIN, agent=agent, due=lease.due_at, new_why=why)
+
+
 def news(ctx: Context, outcome: Outcome, why: str) -> None:
     """Mark an outcome as having news for its owner, and wake the owner, unless the owner made
     them."""

@@ -358,9 +358,12 @@ def answered_by(ctx: Context, message: Message, person: Principal) -> None:
             _end(ctx, delivery, DeliveryStatus.DONE, f"{person.name} answered it")
 
 
-def update_inbox_outcome(ctx: Context, agent: AgentId, *, arrived: bool = False) -> None:
+def update_inbox_outcome(
+    ctx: Context, agent: AgentId, *, arrived: bool = False, own: bool = False
+) -> None:
     """Keep the inbox outcome open exactly while there is unread mail, so that outcomes alone decide
-    whether an agent has something to do. While all of it is only to know, it is put off."""
+    whether an agent has something to do. While all of it is only to know, it is put off. `own` is
+    for a letter that the agent wrote itself."""
     waiting = {"agent": agent, "run": None, "limit": 1}
     act = arrived or bool(ctx.tx.all(statements.TO_ACT_ON, **waiting))
     known = [] if act else ctx.tx.all(statements.TO_KNOW, **waiting)
@@ -383,7 +386,9 @@ def update_inbox_outcome(ctx: Context, agent: AgentId, *, arrived: bool = False)
             new_status=OutcomeStatus.COMPLETED.value,
             new_verdict=None,
         )
-    if arrived:
+    if arrived and own:
+        waking.wake_for_own(ctx, agent, "mail")
+    elif arrived:
         waking.wake(ctx, agent, "mail")
 
 
@@ -406,7 +411,7 @@ def arrive(ctx: Context, delivery: Delivery) -> None:
                 _show_common_boss(ctx, message, receiver.id, file)
     finally:
         ctx.actor = system
-    update_inbox_outcome(ctx, receiver.id, arrived=True)
+    update_inbox_outcome(ctx, receiver.id, arrived=True, own=message.is_to_itself)
 
 
 def _sender(ctx: Context, message: Message) -> Principal:

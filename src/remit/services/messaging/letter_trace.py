@@ -2,6 +2,7 @@
 
 from remit.authority import Action
 from remit.clock import Micros, moment
+from remit.model.execution.fault import Fault, says_nothing
 from remit.model.execution.run import Run
 from remit.model.messaging.mail import Delivery, DeliveryStatus, Mark, Message
 from remit.model.messaging.question import QuestionStatus
@@ -12,6 +13,7 @@ from remit.model.work.outcome import Outcome, OutcomeKind
 from remit.model.work.wish import Wish, WishStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import Context
+from remit.services.execution import fruitless
 from remit.services.governance import approval_engine
 from remit.services.messaging import wishes
 from remit.services.organisation import idleness
@@ -41,6 +43,8 @@ def state(ctx: Context, message: Message) -> shapes.LetterStateShape:
     if first.status is DeliveryStatus.QUEUED:
         if message.sender_user_id and wishes.answers(ctx, message, message.sender_user_id):
             return _said("answered", "It is answered.")  # by an agent that did not take it up
+        if failed := _failed_with(ctx, first):
+            return _said("failing", _not_done_yet(ctx, first, failed))
         return _said("queued", f"{name} has not read it yet. {_why(ctx, first.agent_id)}")
     if first.status is DeliveryStatus.LEASED:
         return _said("being_read", f"{name} is reading it.")
@@ -115,8 +119,18 @@ def still_since(ctx: Context, message: Message) -> Micros | None:
         return None
     moved = [message.created_at, ctx.tx.one(statements.LAST_WRITTEN, message=message.id) or 0]
     moved += [part.updated_at for part in _parts(ctx, message.id)]
-    moved += [run.ended_at or ctx.now for run in ctx.tx.all(statements.RUNS_OF, message=message.id)]
-    return max(moved)
+    return max(*moved, _last_effect(ctx, message))
+
+
+def _last_effect(ctx: Context, message: Message) -> Micros:
+    """Return when the last run about a letter ended that others could notice something of; 0 if
+    there was none."""
+    for run in reversed(ctx.tx.all(statements.RUNS_OF, message=message.id)):
+        if run.ended_at is None:
+            return ctx.now
+        if run.acted or fruitless.has_effect(ctx, run):
+            return run.ended_at
+    return 0
 
 
 def _said(word: str, sentence: str) -> shapes.LetterStateShape:
@@ -139,6 +153,8 @@ def _in_work(ctx: Context, message: Message) -> str:
         return f"{count} {first.title!r} is with {who}. {why}"
     if unread:
         who = _name(ctx, unread[0].agent_id)
+        if unread[0].status is DeliveryStatus.DEFERRED:
+            return f"{who} gets a letter because of it at {moment(unread[0].deliver_at)}."
         return f"{who} has mail because of it. {_why(ctx, unread[0].agent_id)}"
     return "Work on it is under way."
 
@@ -154,6 +170,25 @@ def _cause(ctx: Context, delivery: Delivery) -> str:
     why = delivery.ended_why or "it was tried too often"
     error = last_error(ctx, delivery)
     return _end(f"{why}; last: {error}" if error else why)
+
+
+def _failed_with(ctx: Context, delivery: Delivery) -> list[Run]:
+    """Return the runs that took a letter up and failed, the newest first; not those that were
+    stopped, or that a closed account ended."""
+    return [
+        run
+        for run in tried_by(ctx, delivery)
+        if run.fault is not None and not says_nothing(Fault(run.fault))
+    ]
+
+
+def _not_done_yet(ctx: Context, delivery: Delivery, failed: list[Run]) -> str:
+    times = "once" if len(failed) == 1 else f"{len(failed)} times"
+    error = failed[0].error or failed[0].status.value
+    return (
+        f"{_name(ctx, delivery.agent_id)} read it {times} and could not do it so far: "
+        f"{_end(error)} {_why(ctx, delivery.agent_id)}"
+    )
 
 
 def last_error(ctx: Context, delivery: Delivery) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from remit.authority import Action, GivenFacts
 from remit.channels import registry
-from remit.clock import given_time
+from remit.clock import given_time, moment
 from remit.errors import BadInput, Conflict
 from remit.ids import AgentId, MessageId, QuestionId, UserId
 from remit.model.messaging.mail import (
@@ -21,6 +21,7 @@ from remit.model.messaging.mail import (
     MOST_HOPS,
     Address,
     AddressKind,
+    DeliveryStatus,
     Mark,
     Message,
     parse_address,
@@ -50,7 +51,14 @@ from remit.services.fields import (
     Subject,
 )
 from remit.services.knowledge import documents
-from remit.services.messaging import answering, inbox, letter_context, letters, origins
+from remit.services.messaging import (
+    answering,
+    inbox,
+    letter_context,
+    letters,
+    origins,
+    own_letters,
+)
 from remit.services.organisation import tree
 from remit.services.people import users
 from remit.services.rights import grants
@@ -163,8 +171,10 @@ def not_started(ctx: Context, message: Message, *, by_itself: bool = False) -> s
 
     kind, _, who = message.address.partition(":")
     receiver = lookup.agent_row(ctx, who) if kind == "agent" else None
-    if receiver is None or receiver.id == ctx.actor.agent_id:
+    if receiver is None:
         return None
+    if receiver.id == ctx.actor.agent_id:
+        return _arrives_later(ctx, message) if message.is_to_itself else None
     kept = idleness.kept_from_starting(ctx, receiver)
     if kept is None:
         return None
@@ -174,6 +184,14 @@ def not_started(ctx: Context, message: Message, *, by_itself: bool = False) -> s
     # The sentence, which may show spending and who paused the agent, is for people.
     why = word.replace("_", " ") if ctx.actor.kind is ActorKind.AGENT else sentence
     return f"{receiver.name} does not start for it now: {why}"
+
+
+def _arrives_later(ctx: Context, message: Message) -> str | None:
+    """Say when a letter of an agent to itself arrives."""
+    for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id):
+        if delivery.status is DeliveryStatus.DEFERRED:
+            return f"your own letter reaches you at {moment(delivery.deliver_at)}"
+    return None
 
 
 def _await_reply(ctx: Context, message: Message, outcome: Outcome | None) -> shapes.CycleToldShape:
@@ -286,11 +304,13 @@ def post(
         outside_sender=outside_sender,
         created_at=ctx.now,
     )
+    due = ctx.now if deliver_at is None else given_time(deliver_at, "deliver_at") or ctx.now
+    if message.is_to_itself:
+        due = own_letters.due(ctx, receivers.agents[0].id, message.origin_id, due)
     ctx.accept(Action.MESSAGE_SEND, message.address, receivers.decision)
     ctx.tx.add(message)
     if wishes:
         origins.open_wish(ctx, message, receivers.agents)
-    due = ctx.now if deliver_at is None else given_time(deliver_at, "deliver_at") or ctx.now
     for agent in receivers.agents:
         inbox.deliver(
             ctx, message, due, agent=agent.id, files=(content, *sent), new_body=file is None

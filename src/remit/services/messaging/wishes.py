@@ -76,7 +76,7 @@ def after_run(ctx: Context, run: Run) -> None:
 def _share(ctx: Context, run: Run) -> None:
     """Attribute what a run made to each of the letters that it read."""
     letters = origins.from_people(ctx, run)
-    if ctx.tx.one(run_statements.MADE_BY, run=run.id, agent=run.agent_id):
+    if ctx.tx.one(run_statements.EFFECTS_OF, run=run.id, agent=run.agent_id):
         for letter in letters[1:]:
             ctx.tx.run(statements.SHARE, message=letter, new_with=letters[0])
 
@@ -226,7 +226,7 @@ def _last_words(ctx: Context, wish: Wish, letter: Message) -> None:
         _say(ctx, wish, letter, _of_another(agent, text), Mark.REPORT)
         return end(ctx, letter.id, "answered")
     idle = run is None or not (
-        run.acted or ctx.tx.one(run_statements.MADE_BY, run=run.id, agent=agent.id)
+        run.acted or ctx.tx.one(run_statements.EFFECTS_OF, run=run.id, agent=agent.id)
     )
     mark = Mark.LAST_WORDS if idle else Mark.REPORT
     if run is None or not text or not _say_as(ctx, agent, run, wish, letter, text, mark):

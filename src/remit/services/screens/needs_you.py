@@ -20,6 +20,7 @@ from remit.model.organisation.approval import Approval, ApprovalType, is_as_aske
 from remit.model.organisation.decision import Effect
 from remit.model.organisation.principal import ActorKind
 from remit.model.organisation.user import UserRole
+from remit.model.spelling import spelled
 from remit.model.text import monthly, plural
 from remit.model.work.wish import STILL_SHOWN, UNREAD_SHOWN
 from remit.services import lookup, shapes, views
@@ -29,7 +30,7 @@ from remit.services.execution import accounts, runaway, running
 from remit.services.governance import approval_engine
 from remit.services.messaging import inbox, letter_trace, mail, pending_items, wishes
 from remit.services.organisation import halts
-from remit.services.screens import standing
+from remit.services.screens import name_lookup, standing
 from remit.services.spending import budgets, limits
 from remit.store.connections import changes as change_statements
 from remit.store.execution import jobs as job_statements
@@ -155,7 +156,7 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
             ctx.company,
             "approval",
             asked_for.id,
-            approval_engine.summary(asked_for),
+            _summary(ctx, asked_for),
             asked_for.requested_by_agent_id or asked_for.agent_id or "",
             asked_for.created_at,
             _request(ctx, asked_for, held_up) if _is_intact(asked_for, submitted) else _ALTERED,
@@ -191,7 +192,16 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
                 pending_items.item(ctx, "dead_letter", unsent.message_id, title, unsent, cause)
             )
     by_remit = {letter.deliver_at for letter in letters if letter.sender_name is None}
-    items += _failed_runs(ctx, held, dead, by_remit)
+    failed = _failed_runs(ctx, held, dead, by_remit)
+    covered = _told_of_runaways(ctx, failed) & by_remit
+    if covered:
+        doubled = {
+            letter.message_id
+            for letter in letters
+            if letter.sender_name is None and letter.deliver_at in covered
+        }
+        items = [item for item in items if item["id"] not in doubled]
+    items += failed
     items += _unanswered(ctx, dead)
     items += [
         runaway.silent_item(ctx, run, last)
@@ -311,6 +321,18 @@ def _failed_runs(
     return rows
 
 
+def _told_of_runaways(ctx: Context, rows: list[shapes.AwaitingShape]) -> set[Micros]:
+    """Return when the last runs of the agents with a row of kind `runaway` ended: what Remit wrote
+    at these moments says the same."""
+    agents = {row["agent_id"] for row in rows if row["kind"] == "runaway"}
+    return {
+        run.ended_at
+        for agent in agents
+        for run in ctx.tx.all(run_statements.NEWEST_OF_AGENT, agent=agent, limit=20)
+        if run.ended_at is not None
+    }
+
+
 def _is_told_of(ctx: Context, run: Run, dead: set[str]) -> bool:
     """Return whether a letter that the run took up is dead, or was and is discarded."""
     return any(
@@ -376,11 +398,21 @@ def _held_up(ctx: Context) -> dict[str, str]:
     }
 
 
+def _summary(ctx: Context, approval: Approval) -> str:
+    """The request in a few words; what a call uses is named, where it has a name."""
+    words = approval_engine.summary(approval)
+    if approval.type is not ApprovalType.CAPABILITY_USE:
+        return words
+    resource = str(json.loads(approval.payload).get("resource"))
+    name = name_lookup.known_titles(ctx, [resource]).get(resource)
+    return words if name is None else words.replace(resource, f"“{spelled(name)}”")
+
+
 def _request(ctx: Context, approval: Approval, held_up: dict[str, str]) -> str:
     """The request in one sentence, and who waits for it."""
     payload = json.loads(approval.payload)
     asker = approval_engine.principal(ctx, approval).name
-    words = approval_engine.summary(approval)
+    words = _summary(ctx, approval)
     match approval.type:
         case ApprovalType.HIRE_AGENT:
             title = f" ({payload['title']})" if payload.get("title") else ""

@@ -208,11 +208,17 @@ def sentence(ctx: Context, reached: Reached) -> str:
 
 
 def next_step(ctx: Context, reached: Reached) -> str:
-    return f"`{command(ctx, reached)}` raises the limit."
+    look, raise_it = _steps(ctx, reached)
+    return f"`{look}` shows what it did; `{raise_it}` raises the limit."
 
 
-def command(ctx: Context, reached: Reached) -> str:
-    return command_that_raises(reached.name, of_company(ctx).of(reached.name) or 1)
+def _steps(ctx: Context, reached: Reached) -> tuple[str, str]:
+    """Return the commands that show what used the limit up, and that raise it. Looking comes first:
+    a higher limit would feed an agent that works in circles."""
+    look = "remit run list"
+    if reached.agent_id is not None:
+        look += f" --agent {lookup.name_of(ctx, reached.agent_id)}"
+    return look, command_that_raises(reached.name, of_company(ctx).of(reached.name) or 1)
 
 
 def item(ctx: Context, reached: Reached) -> shapes.AwaitingShape:
@@ -222,7 +228,7 @@ def item(ctx: Context, reached: Reached) -> shapes.AwaitingShape:
     about = (reached.id, title, reached.agent_id, reached.since, cause)
     return {
         **views.awaiting(ctx.company, "limit", *about),
-        "next": command_that_raises(reached.name, limit),
+        "next": ", then ".join(_steps(ctx, reached)),
         "limit": reached.name.value,
         "allowed": limit,
         "raise_to": raised(limit),
@@ -249,6 +255,7 @@ def overview(ctx: Context, agent: Agent) -> shapes.UsedLimitsShape:
     return {
         "turns_per_run": limits.of(Limit.TURNS_PER_RUN),
         "identical_calls": limits.of(Limit.IDENTICAL_CALLS),
+        "failed_calls": limits.of(Limit.FAILED_CALLS),
         "agent_runs_per_hour": limits.of(Limit.AGENT_RUNS_PER_HOUR),
         "agent_tokens_per_day": limits.of(Limit.AGENT_TOKENS_PER_DAY),
         "company_runs_per_hour": limits.of(Limit.COMPANY_RUNS_PER_HOUR),

@@ -51,6 +51,7 @@ class UsedLimitsShape(TypedDict):
 
     turns_per_run: int | None
     identical_calls: int | None
+    failed_calls: int | None
     agent_runs_per_hour: int | None
     agent_tokens_per_day: int | None
     company_runs_per_hour: int | None

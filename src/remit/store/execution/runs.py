@@ -23,7 +23,7 @@ from remit.store.engine.statement import (
     scalar,
     unless,
 )
-from remit.store.tables import agent_sessions, agents, events, files, run_logs, runs
+from remit.store.tables import agent_sessions, agents, events, files, messages, run_logs, runs
 
 _RUNS = Rows(Run)
 _one = runs.c.id == bind("run")
@@ -222,17 +222,29 @@ def _done(*which: sa.ColumnElement[bool]) -> Statement[Any]:
     return Statement(sa.select(sa.func.count()).select_from(events).where(*by_run, *which), scalar)
 
 
-def _but(*actions: str) -> tuple[sa.ColumnElement[bool], ...]:
-    others = events.c.action.not_in([sa.literal(action) for action in actions])
-    return others, events.c.resource.not_in(_own_memory)
-
-
-#: Counts the events of a run that others could notice: without its log, reminders, clones and
-#: writes to its own memory.
-PROGRESS_OF = _done(*_but("log.submit", "approval.remind", "repo.clone"))
-#: Counts the events as `PROGRESS_OF` does, also without acknowledged and undelivered mail.
-MADE_BY = _done(
-    *_but("log.submit", "message.ack", "approval.remind", "repo.clone", "run.undelivered")
+#: Letters that a run wrote to its own agent.
+_own_letters = sa.select(sa.literal("message:").concat(messages.c.id)).where(
+    messages.c.sender_run_id == bind("run"),
+    messages.c.address == sa.literal("agent:").concat(bind("agent", type_=sa.Text)),
+)
+#: Actions that nobody but the agent itself notices.
+_UNNOTICED = (
+    "approval.collect",
+    "approval.remind",
+    "change.keep",
+    "change.prepare",
+    "log.submit",
+    "message.ack",
+    "repo.clone",
+    "run.report",
+    "run.undelivered",
+)
+#: Counts the effects of a run: its events that others could notice. Reading, refusals and mail that
+#: it took up or acknowledged are none, nor are writes to its own memory and letters to itself.
+EFFECTS_OF = _done(
+    events.c.action.not_in([sa.literal(action) for action in _UNNOTICED]),
+    events.c.resource.not_in(_own_memory),
+    events.c.resource.not_in(_own_letters),
 )
 _ends = ("complete", "close", "submit", "return", "delegate")
 #: Counts the outcomes that a run completed, closed, submitted, returned or delegated.

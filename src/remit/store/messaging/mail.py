@@ -39,6 +39,16 @@ _party = sa.or_(
 )
 #: The caller's messages whose ids lie between two.
 MESSAGES_BY_PREFIX = _MESSAGES.between(_party, company_id="company", limit=MOST_MATCHES, order=None)
+#: Letters that an agent wrote to itself in runs and that came of a letter, or of none.
+OWN_LETTERS = _MESSAGES.find(
+    messages.c.id >= bind("since"),
+    messages.c.address == sa.literal("agent:").concat(messages.c.sender_agent_id),
+    messages.c.sender_run_id.is_not(None),
+    sa.func.coalesce(messages.c.origin_id, sa.literal(""))
+    == sa.func.coalesce(bind("origin", type_=sa.Text), sa.literal("")),
+    sender_agent_id="agent",
+    limit=bind("limit"),
+)
 #: A thread's messages, oldest first.
 THREAD = _MESSAGES.find(thread_id="thread", limit=bind("limit"))
 #: A company's mail, newest first.

@@ -159,8 +159,15 @@ ANSWERS_TO = _MESSAGES.after(
     _to_person,
     company_id="company",
 ).keep()
-#: The time of the newest message that belongs to a wish.
-LAST_WRITTEN = values_of(func.max(messages.c.created_at), _of_wish)
+#: The time of the newest message that belongs to a wish, without letters of agents to themselves.
+LAST_WRITTEN = values_of(
+    func.max(messages.c.created_at),
+    _of_wish,
+    or_(
+        messages.c.sender_agent_id.is_(None),
+        messages.c.address != literal("agent:").concat(messages.c.sender_agent_id),
+    ),
+)
 #: The newest message from a person that belongs to a wish.
 LAST_SAID = values_of(
     func.max(messages.c.id), _of_wish, messages.c.sender_kind == literal_column("'user'")

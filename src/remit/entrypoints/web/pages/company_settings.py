@@ -41,6 +41,7 @@ MAIL_DECISIONS: Final = (
 _LABELS: Final = {
     Limit.TURNS_PER_RUN: "Turns per run",
     Limit.IDENTICAL_CALLS: "Identical calls in a row",
+    Limit.FAILED_CALLS: "Failed calls in a row",
     Limit.AGENT_RUNS_PER_HOUR: "Runs per agent and hour",
     Limit.AGENT_TOKENS_PER_DAY: "Tokens per agent and day",
     Limit.COMPANY_RUNS_PER_HOUR: "Company runs per hour",

@@ -1,7 +1,15 @@
-"""A decision that came by e-mail in the visitor's name: they confirm or dismiss it."""
+"""A decision that came by e-mail in the visitor's name: they confirm or dismiss it.
 
+The page of a request that is to be approved shows all of it, or has no button to confirm that.
+"""
+
+from contextlib import suppress
+
+from remit.entrypoints.web.pages.approvals import look_at
 from remit.entrypoints.web.site import Page, Routes, Site, Visit
+from remit.errors import NotFound, Refused
 from remit.services.chat import confirmations
+from remit.services.governance import approvals
 
 
 def routes(site: Site) -> Routes:
@@ -14,8 +22,25 @@ def routes(site: Site) -> Routes:
     ]
 
 
-def show(visit: Visit) -> Page:
+async def show(visit: Visit) -> Page:
+    page = await visit.look(_show)
+    if (asked := page.values["asked"]) is not None:
+        await look_at(visit, [asked])
+    return page
+
+
+def _show(visit: Visit) -> Page:
     row = visit.ask(confirmations.show, confirmation=visit.argument("confirmation"))
     visit.enter(row["company_id"])
     kind, _, about = row["subject"].partition(":")
-    return visit.show("confirmation.html", one=row, approval=about if kind == "approval" else None)
+    request = None
+    if kind == "approval" and row["ended_why"] is None:
+        with suppress(NotFound, Refused):  # it is not theirs to see any more
+            request = visit.ask(approvals.show, approval=about)
+    return visit.show(
+        "confirmation.html",
+        one=row,
+        approval=about if kind == "approval" else None,
+        asked=request,
+        may_confirm=row["act"] != "approve" or (request and request["statement"]["whole"]),
+    )

@@ -57,6 +57,7 @@ _WORDS: Final[_Words] = {
     "change.push": ("push", "began to push"),
     "change.release": ("release to the forge", "released to the forge"),
     "change.request": "update the request for",
+    "change.keep": "propose the same files again in",
     "change.tell": "post comments to the forge about",
     "chat.flood": ("hold back messages of", "held back messages of"),
     "chat.refused": "refuse",

@@ -309,7 +309,8 @@ def needs_you(session: Session, limit: int, watch: bool) -> None:
         if company is None:
             names = {mine["id"]: mine["name"] for mine in session.client.each(path("companies"))}
         row: list[Cell] = ["what: {kind:words}", "age: {since:age}", "agent: {agentId:name}"]
-        row += ["title", "cause", "next step: {next:ids}"]
+        row += ["title", ("cause", lambda _, item: output.timed(item["cause"]))]
+        row += ["next step: {next:ids}"]
         if len(names) > 1:
             row.insert(0, ("company", lambda _, item: names.get(item["companyId"], "")))
         cells.table(session, items, *row, empty="Nothing awaits you.")

@@ -85,7 +85,7 @@ def _deciding(word: str, says: str) -> click.Command:
             # Nobody approves what they have not read.
             request = session.client.get(path("approvals", approval_id(session, id_)))
             if request["statement"]["mayDecide"]:  # or else the refusal says the reason
-                _read_and_confirmed(session, request, word)
+                read_and_confirmed(session, request, word)
             id_, revision = request["id"], request["revision"]
         body = stated({"decisionNote": note, "expectedRevision": revision})
         target = path("approvals", approval_id(session, id_), word)
@@ -163,18 +163,20 @@ def _only_one(session: Session, verb: str) -> View | None:
             return None
         raise click.UsageError(f"{len(waiting)} requests wait. Say which: remit {verb} ID.")
     request: View = session.client.get(path("approvals", waiting[0]["id"]))
-    _read_and_confirmed(session, request, verb)
+    read_and_confirmed(session, request, verb)
     return request
 
 
-def _read_and_confirmed(session: Session, request: View, verb: str) -> None:
-    """Show a request whole, and have the person at the terminal confirm the decision."""
-    id_, read = short(request["id"]), f"--revision {request['revision']}"
+def read_and_confirmed(session: Session, request: View, verb: str, command: str = "") -> None:
+    """Show a request whole, and have the person at the terminal confirm the decision; `command` is
+    the one that decides, unless it is the verb with the request's id."""
+    read = f"--revision {request['revision']}"
+    command = command or f"{verb} {short(request['id'])}"
     if session.as_json:
         raise click.UsageError(f"{verb} with --json needs the revision that was read: {read}.")
     approval_view.draw(session, request)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(f"Nothing is decided. Say it: remit {verb} {id_} {read}.")
+        raise click.UsageError(f"Nothing is decided. Say it: remit {command} {read}.")
     if verb == "approve" and request["status"] == "pending" and not request["statement"]["whole"]:
         raise BadInput("Not all of it can be shown, so it cannot be approved.", "Reject it.")
     print()
