@@ -22,10 +22,13 @@ from tests.real_programs import KEY, config, model
 CHARACTERS_PER_TOKEN = 4
 MOST_OF_CLAUDE = 9_500
 MOST_OF_REMIT = 6_000
+#: An agent that has a report is shown more tools.
+WITH_REPORT = "claude with a report"
 #: Where the prompt begins that Remit adds to the program's own.
 _OURS = "# Who you are"
 PROGRAMS = {
     "claude": ("claude", None),
+    WITH_REPORT: ("claude", None),
     "codex": ("codex", None),
     "codex with gpt-5.5": ("codex", "gpt-5.5"),
     "llm": ("llm", "a-model"),
@@ -42,7 +45,7 @@ def measure(plan: Plan) -> Iterator[Row]:
             continue
         home = plan.folder / name.replace(" ", "-")
         home.mkdir()
-        first, again = asyncio.run(_requests(home, kind, named))
+        first, again = asyncio.run(_requests(home, kind, named, report=name == WITH_REPORT))
         whole, ours = _size(first), sum(_size(part) for part in _of_remit(first))
         most = MOST_OF_CLAUDE if kind == "claude" else None
         yield Row(
@@ -69,7 +72,7 @@ def measure(plan: Plan) -> Iterator[Row]:
         )
 
 
-async def _requests(home: Path, kind: str, named: str | None) -> tuple[Any, Any]:
+async def _requests(home: Path, kind: str, named: str | None, *, report: bool) -> tuple[Any, Any]:
     """The first requests of two runs of an agent, each with a letter."""
     for variable in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
         os.environ[variable] = KEY
@@ -78,6 +81,8 @@ async def _requests(home: Path, kind: str, named: str | None) -> tuple[Any, Any]
             given = {**config(kind, fake), "model": named}
             if kind == "claude":
                 del given["tools"]
+            if report:
+                await at.hire("writer", "scripted", {})
             await at.cast(kind, given)
             for number, letter in enumerate(("What colour is grass?", "And the sky?"), start=1):
                 await at.send(letter)

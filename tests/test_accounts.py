@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from remit.adapters.running import RunResult
+from remit.adapters.setup.probe import Tried, is_answered
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros, from_iso
 from remit.errors import Conflict, NotFound, Refused
 from remit.model.execution.account import (
     LONGEST_BELIEVED,
     PROBES,
     RAMP,
+    UNASKED,
     account_for,
     closed,
     setup_for,
@@ -22,7 +24,14 @@ from remit.runtime.runs import worker as workers
 from remit.runtime.runs.execution import Claimed
 from remit.runtime.runs.worker import Worker
 from remit.services.connections import secrets
-from remit.services.execution import account_faults, accounts, error_recovery, run_queue, runs
+from remit.services.execution import (
+    account_faults,
+    accounts,
+    error_recovery,
+    provider_questions,
+    run_queue,
+    runs,
+)
 from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
 from remit.services.messaging import inbox
@@ -163,7 +172,7 @@ def test_at_most_one_run_tries_a_closed_account_however_many_workers_want_to(
     company: Company, clock: VirtualClock
 ) -> None:
     members = [worker(company, f"agent{number}") for number in range(6)]
-    fails(company, claim(company, members[0]), Fault.OVERLOAD)
+    fails(company, claim(company, members[0]), Fault.RATE)
     start_all(company)
     clock.advance(PROBES[0])
 
@@ -195,7 +204,7 @@ def test_a_failing_account_is_tried_at_growing_intervals_by_one_after_the_other(
     small: Company, clock: VirtualClock
 ) -> None:
     members = [worker(small, name) for name in ("one", "two")]
-    fails(small, claim(small, members[0]), Fault.OVERLOAD)
+    fails(small, claim(small, members[0]), Fault.RATE)
     start_all(small)
     tried = []
     for number, pause in enumerate([*PROBES, PROBES[-1], PROBES[-1]]):
@@ -204,7 +213,7 @@ def test_a_failing_account_is_tried_at_growing_intervals_by_one_after_the_other(
         clock.advance(SECOND)
         (probe,) = start_all(small)
         tried.append(probe.agent_id)
-        fails(small, probe, Fault.OVERLOAD)
+        fails(small, probe, Fault.RATE)
     assert PROBES[-1] == 15 * MINUTE
     assert set(tried[:2]) == {member.id for member in members}
     assert the_account(small)["state"] == "failing"
@@ -213,7 +222,7 @@ def test_a_failing_account_is_tried_at_growing_intervals_by_one_after_the_other(
         ("queued", 1)
     }
     assert all(held(small, member).failures == 0 for member in members)
-    assert told(small) == ["claude:key cannot be used: overload"]
+    assert told(small) == ["claude:key cannot be used: rate"]
     assert len(needs(small, "held")) == 1
     assert needs(small, "failed_run", "dead_letter", "agent_error") == []
 
@@ -361,7 +370,7 @@ def _probe(company: Company, clock: VirtualClock) -> Run:
 
 def test_those_who_are_stopped_do_not_try_for_others(small: Company, clock: VirtualClock) -> None:
     one, two = (worker(small, name) for name in ("one", "two"))
-    fails(small, claim(small, one), Fault.OVERLOAD)
+    fails(small, claim(small, one), Fault.RATE)
     start_all(small)
     small.call(small.board, halts.stop, agent="one")
     clock.advance(PROBES[0])
@@ -642,3 +651,130 @@ def test_a_worker_looks_at_what_is_broken_and_lets_it_go_on_by_itself(
 
     small.wait(story())
     assert provider.answered == [one.id]
+
+
+# ── a free question ─────────────────────────────────────────────────────────────────────────────
+
+
+def to_ask(company: Company) -> list[str]:
+    return [question.account for question in company.call(as_system(), provider_questions.to_ask)]
+
+
+def unreachable(company: Company, fault: Fault = Fault.NETWORK) -> tuple[Member, str]:
+    """An agent whose provider does not answer, and the account."""
+    one = worker(company, "one")
+    run = claim(company, one)
+    take(company, run)
+    fails(company, run, fault)
+    return one, str(the_account_named(company, "claude:key")["id"])
+
+
+@pytest.mark.requirement("FX-10")
+@pytest.mark.parametrize("fault", [Fault.NETWORK, Fault.OVERLOAD])
+def test_a_provider_is_asked_each_minute_and_no_run_is_started_until_it_answers(
+    company: Company, clock: VirtualClock, fault: Fault
+) -> None:
+    one, account = unreachable(company, fault)
+    assert to_ask(company) == []
+    clock.advance(PROBES[0])
+    assert ready(company) == []
+    for _ in range(30):
+        assert to_ask(company) == [account]
+        assert company.call(as_system(), provider_questions.begin, account=account)
+        # One asks; who does not report is followed by another.
+        assert not company.call(as_system(), provider_questions.begin, account=account)
+        assert to_ask(company) == []
+        assert ready(company) == []
+        assert refused(company, one) == accounts.HELD
+        clock.advance(MINUTE)
+    company.call(as_system(), provider_questions.asked, account=account, answered=True)
+    assert ready(company) == [one.id]
+    (probe,) = start_all(company)
+    company.call(as_system(), account_faults.answered, run=probe.id)
+    assert account_of(company, "claude:key")["state"] == "open"
+
+
+@pytest.mark.requirement("FX-10")
+def test_a_provider_that_answers_the_question_and_refuses_runs_is_probed_at_growing_pauses(
+    company: Company, clock: VirtualClock
+) -> None:
+    _, account = unreachable(company, Fault.OVERLOAD)
+    pauses = []
+    for _ in range(len(PROBES) + 1):
+        since = clock.now()
+        while not to_ask(company):
+            clock.advance(SECOND)
+        pauses.append(clock.now() - since)
+        company.call(as_system(), provider_questions.begin, account=account)
+        company.call(as_system(), provider_questions.asked, account=account, answered=True)
+        (probe,) = start_all(company)
+        fails(company, probe, Fault.OVERLOAD)
+    assert pauses == [*PROBES, PROBES[-1]]
+
+
+@pytest.mark.requirement("FX-10")
+@pytest.mark.parametrize("fault", [Fault.AUTH, Fault.BILLING, Fault.RATE])
+def test_after_other_faults_nobody_is_asked(
+    company: Company, clock: VirtualClock, fault: Fault
+) -> None:
+    unreachable(company, fault)
+    clock.advance(HOUR)
+    assert to_ask(company) == []
+    assert len(ready(company)) == 1
+
+
+@pytest.mark.requirement("FX-10")
+def test_a_provider_is_not_asked_while_nobody_waits_for_it(
+    company: Company, clock: VirtualClock
+) -> None:
+    one, account = unreachable(company)
+    clock.advance(HOUR)
+    assert to_ask(company) == [account]
+    company.call(company.board, agents.pause, agent=one.id)
+    assert to_ask(company) == []
+    company.call(company.board, agents.resume, agent=one.id)
+    start_all(company)
+    assert to_ask(company) == [account]
+
+
+@pytest.mark.requirement("FX-10")
+def test_an_account_whose_provider_no_worker_asks_is_probed_by_a_run(
+    company: Company, clock: VirtualClock
+) -> None:
+    one, _ = unreachable(company)
+    clock.advance(PROBES[0] + UNASKED - SECOND)
+    assert ready(company) == []
+    clock.advance(SECOND)
+    assert ready(company) == [one.id]
+
+
+@pytest.mark.requirement("FX-10")
+def test_a_person_can_have_it_tried_without_a_question(
+    company: Company, clock: VirtualClock
+) -> None:
+    one, account = unreachable(company)
+    company.call(company.board, accounts.retry, account=account)
+    assert ready(company) == [one.id]
+    with pytest.raises(Conflict):
+        company.call(as_system(), provider_questions.asked, account=account, answered=True)
+
+
+@pytest.mark.parametrize(
+    ("tried", "answered"),
+    [
+        (None, None),
+        (Tried(None, "A login is not tried."), None),
+        (Tried(True, "It answered."), True),
+        (Tried(False, "It does not answer."), False),
+        (Tried(False, "It has an error.", facts={"status": 529}), False),
+        (Tried(False, "Too many requests.", facts={"status": 429}), False),
+        (Tried(False, "It refuses the key.", facts={"status": 401}), None),
+        (Tried(False, "It knows no list.", facts={"status": 501}), None),
+    ],
+)
+def test_only_an_answer_or_a_question_that_cannot_be_asked_lets_a_run_start(
+    tried: Tried | None, answered: bool | None
+) -> None:
+    assert is_answered(tried) is answered
+    if tried is not None and tried.facts.get("status") == 529:
+        assert is_answered(tried, for_long=True) is None

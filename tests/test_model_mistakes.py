@@ -104,6 +104,15 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "a text that is called otherwise, where nothing is missing without it",
+        lambda cast: ("mail_send", {"to": "board", "message": "Hello"}),
+        "invalid",
+        lambda cast, told: (
+            "mail_send",
+            {"to": "board", told.word(r"write (\w+) instead of message"): "Hello"},
+        ),
+    ),
+    Mistake(
         "an argument that does not exist",
         lambda cast: ("mail_send", {"to": "board", "body": "x", "priority": "high"}),
         "invalid",
@@ -207,15 +216,6 @@ MISTAKES = [
         lambda cast: ("mail_send", {"to": "Ann Smith", "body": "It is done."}),
         "not_found",
         lambda cast, told: ("mail_send", {"to": told.word(r"\bboard\b"), "body": "It is done."}),
-    ),
-    Mistake(
-        "`boss` as an address",
-        lambda cast: ("mail_send", {"to": "boss", "body": "It is done."}),
-        "not_found",
-        lambda cast, told: (
-            "mail_send",
-            {"to": told.word(r"Your boss is (agent:\w+)"), "body": "It is done."},
-        ),
     ),
     Mistake(
         "neither content nor a path",
@@ -467,7 +467,7 @@ def test_each_typical_mistake_is_answered_so_that_the_next_call_is_right(cast: C
             await _call(client, member, call)
         tool, arguments = mistake.wrong(cast)
         result = await _call(client, member, (tool, arguments))
-        assert result["isError"], result
+        assert result.get("isError"), (mistake.name, result)
         told = _told(result)
         assert told.code == mistake.code, told.text
         assert told.text == f"{told.code}: {told.error} Next: {told.next_step}"

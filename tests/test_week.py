@@ -8,7 +8,7 @@ from tests.week import POISON, Week
 #: What Remit may add to the time that people, providers and runs take.
 ADDED: Micros = 10 * MINUTE
 MOST_RUNS_FOR_NEWS = 1.5
-MOST_BY_CLOCK = 0.1
+MOST_BY_CLOCK = 0.02
 WEEKS = pytest.mark.campaign("a week takes half a minute; the tests play four days of one")
 
 

@@ -131,9 +131,6 @@ def done(company: Company, passed: Passed) -> Run:
     end(company, run)
     run = next_run(company, company.ceo)
     company.call(run.caller, outcomes.complete, outcome=passed.outcome, note="I read it")
-    if status(company, passed.worker) != "terminated":
-        # It is told that its work was accepted.
-        end(company, next_run(company, passed.worker))
     return run
 
 

@@ -707,10 +707,14 @@ class Week:
         return int(letters) + int(outcomes)
 
     def by_clock(self) -> int:
-        """Runs that nothing but the clock was the reason for."""
-        return int(
-            self.sql("SELECT count(*) FROM runs WHERE occasion IN ('nudge', 'review')")[0][0]
+        """Runs that nothing but the clock was the reason for, and that changed nothing. Who plans
+        ten parts and does one in each run is nudged for a reason."""
+        idle = (
+            "SELECT count(*) FROM runs WHERE occasion IN ('nudge', 'review') AND id NOT IN"
+            " (SELECT run_id FROM events WHERE run_id IS NOT NULL"
+            " AND action IN ('outcome.complete', 'outcome.submit', 'message.send'))"
         )
+        return int(self.sql(idle)[0][0])
 
     def open_outcomes(self, quirk: str) -> list[str]:
         """What was handed to those with a quirk and did not come to an end."""

@@ -88,6 +88,8 @@ class FakeModel(ABC):
         #: So long an answer takes, at most until the fake is left.
         self.delay_seconds = 0.0
         self.left = threading.Event()
+        #: How often the list of models was asked for, which costs nothing.
+        self.listed = 0
         #: Bodies of the requests, oldest first.
         self.requests: list[dict[str, Any]] = []
         #: What went wrong in the script itself, such as an input that could not be computed.
@@ -156,6 +158,15 @@ class FakeModel(ABC):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     owner: ClassVar[FakeModel]
+
+    def do_GET(self) -> None:
+        if not self.path.partition("?")[0].endswith("/models"):
+            return self._refuse(404, "no such path")
+        self.owner.listed += 1
+        if isinstance(self.owner.fault, int):
+            return self._refuse(self.owner.fault, "as the test wants it")
+        models = json.dumps({"data": [{"id": "a-model"}]}).encode()
+        return self._send(200, models, "application/json", len(models))
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))

@@ -126,6 +126,27 @@ def _(s: Scene) -> Call:
     return s.by_remit(account=account, usable=False, cause="It is not there.")
 
 
+def _unreachable(s: Scene) -> str:
+    """An account whose provider is to be asked."""
+    settings = {"command": "claude", "baseUrl": f"http://{s.name()}.example", "secretRef": "key"}
+    worker = s.agent(adapter_type="claude", adapter_config=settings)
+    s.letter(worker)
+    working.end(s.c, s.run(worker), "failed", fault="network", error="Nobody answers.")
+    ((account,),) = s.c.sql("SELECT held_by FROM agent_leases WHERE agent_id = ?", worker.id)
+    s.c.sql("UPDATE accounts SET ask_at = 0, probe_at = 0 WHERE id = ?", account)
+    return str(account)
+
+
+@situation("accounts.begin_asking")
+def _(s: Scene) -> Call:
+    return changed(s.by_remit(account=_unreachable(s)), keyed=False)
+
+
+@situation("accounts.asked")
+def _(s: Scene) -> Call:
+    return s.by_remit(account=_unreachable(s), answered=True)
+
+
 @situation("accounts.retry")
 def _(s: Scene) -> Call:
     _, account = _closed(s, "billing")

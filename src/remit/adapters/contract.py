@@ -20,6 +20,7 @@ from remit.adapters.plugin_shape import Described, fitting
 from remit.adapters.price_table import Served
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
+from remit.adapters.setup import probe
 from remit.adapters.setup.lending import Lent, pick
 from remit.adapters.setup.probe import Tried
 
@@ -85,13 +86,22 @@ class Adapter(Described, ABC):
         model = getattr(config, "model", None)
         return Served(model) if isinstance(model, str) else None
 
-    async def try_out(self, config: Any, lent: Lent, secret: str | None) -> Tried | None:
-        """Send a trial request to the model's server, with a run's credentials; takes seconds.
+    def question(self, config: Any, lent: Lent, secret: str | None) -> probe.Request | Tried | None:
+        """Return a small request to the model's server, with a run's credentials; or why there is
+        none.
 
         `secret` is the value of the secret that `secretRef` names. None: there is no server.
         """
         del config, lent, secret
         return None
+
+    async def try_out(self, config: Any, lent: Lent, secret: str | None) -> Tried | None:
+        """Send the request to the model's server; takes seconds."""
+        return await probe.asked(self.question(config, lent, secret))
+
+    async def ask_free(self, config: Any, lent: Lent, secret: str | None) -> Tried | None:
+        """Ask the model's server for its list of models instead, which costs nothing."""
+        return await probe.asked(self.question(config, lent, secret), free=True)
 
     @abstractmethod
     async def run(self, context: RunContext) -> RunResult:
@@ -115,12 +125,18 @@ def adopt(candidate: object) -> Adapter:
 
 
 async def tried(
-    adapter: Adapter, config: BaseModel, environment: Environment, secret: str | None
+    adapter: Adapter,
+    config: BaseModel,
+    environment: Environment,
+    secret: str | None,
+    *,
+    free: bool = False,
 ) -> Tried | None:
-    """Call `try_out()` of an adapter, guarded against a plugin's failures."""
+    """Call `try_out()` of an adapter, or `ask_free()`, guarded against a plugin's failures."""
+    ask = adapter.ask_free if free else adapter.try_out
     try:
         async with asyncio.timeout(_LONGEST_TRIAL):
-            return await adapter.try_out(config, adapter.lending(config, environment), secret)
+            return await ask(config, adapter.lending(config, environment), secret)
     except Exception as error:
         # Only the type, because the text may contain the key.
         return Tried(False, f"Trying it failed ({type(error).__name__}).", "Look at its settings.")

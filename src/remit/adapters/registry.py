@@ -86,11 +86,21 @@ class Registry(Plugins["Adapter"]):
             return Reader()
         return candidate if isinstance(candidate, Reader) else Reader()
 
-    async def try_out(self, type_: str, config: object, secret: str | None = None) -> Tried | None:
-        """Send a trial request to the model's server; None if the adapter has none."""
+    async def try_out(
+        self, type_: str, config: object, secret: str | None = None, *, free: bool = False
+    ) -> Tried | None:
+        """Send a trial request to the model's server, or one that costs nothing; None if the
+        adapter has none."""
         from remit.adapters.contract import tried
 
-        return await tried(self.get(type_), self.read(type_, config), os.environ, secret)
+        settings = self.read(type_, config)
+        return await tried(self.get(type_), settings, os.environ, secret, free=free)
+
+    def has_question(self, type_: str) -> bool:
+        """Return whether the adapter knows a server that it can ask."""
+        from remit.adapters.contract import Adapter
+
+        return type_ in self.types() and type(self.get(type_)).question is not Adapter.question
 
 
 #: The registry of this process.
@@ -107,6 +117,7 @@ check = installed.check
 reader = installed.reader
 lendable = installed.lendable
 try_out = installed.try_out
+has_question = installed.has_question
 
 
 def best_adapter() -> str:

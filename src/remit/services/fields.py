@@ -121,9 +121,7 @@ AgentRef = Annotated[str, Reference("agent")]
 #: Narrows a list to one agent's.
 OnlyAgent = Annotated[AgentRef, Help("Only this agent's.")]
 #: The caller's own outcome that waits meanwhile.
-AboutOutcome = Annotated[
-    OutcomeRef, Help("Your outcome that waits for it; default: what you work on", model=True)
-]
+AboutOutcome = Annotated[OutcomeRef, Help("Yours that it is about and that waits", model=True)]
 MessageRef = Annotated[str, Reference("message")]
 #: `agent:<name>`, `user:<name>`, `board` and so on.
 Address = Annotated[str, Reference("address")]
@@ -143,7 +141,7 @@ CompanyRef = Annotated[str, Reference("company")]
 FileRef = Annotated[str, Reference("file"), Help("File id", model=True)]
 FileRefs = Annotated[Sequence[Annotated[str, Reference("file")]], Most(50)]
 #: Another agent instead of oneself, for tools that read.
-OfAnother = Annotated[AgentRef, Help("Somebody below you instead of you", model=True)]
+OfAnother = Annotated[AgentRef, Help("Somebody below you", model=True)]
 #: Why something is done, refused or given up; a remark may be empty.
 Reason = Annotated[str, Text(LONGEST_REASON)]
 Remark = Annotated[str, Text(LONGEST_REASON, empty=True)]

@@ -55,6 +55,14 @@ RULES: dict[str, str] = {
                       WHERE d.agent_id = a.id AND d.status IN ('queued', 'leased'))
            <> EXISTS (SELECT 1 FROM outcomes o
                       WHERE o.owner_id = a.id AND o.kind = 'inbox' AND o.status = 'open')""",
+    "mail that is only to know puts the inbox of its reader off": """
+        SELECT a.name FROM agents a
+        JOIN outcomes o ON o.owner_id = a.id AND o.kind = 'inbox' AND o.status = 'open'
+        WHERE a.status <> 'terminated'
+          AND (o.deferred_until IS NULL)
+           <> EXISTS (SELECT 1 FROM deliveries d JOIN messages m ON m.id = d.message_id
+                      WHERE d.agent_id = a.id AND d.status IN ('queued', 'leased')
+                        AND NOT m.to_know)""",
     "open prerequisites are counted right": """
         SELECT o.id, o.open_prereqs FROM outcomes o
         WHERE o.open_prereqs <> (
@@ -120,9 +128,11 @@ def check_record(sim: Simulation) -> None:
 
 
 def check_quiet(sim: Simulation) -> None:
-    """Check that a company at rest has no mail that waits for an idle agent which was not woken."""
+    """Check that a company at rest has no mail to act on that waits for an idle agent which was not
+    woken."""
     query = """SELECT d.message_id, a.name FROM deliveries d JOIN agents a ON a.id = d.agent_id
-        WHERE d.status IN ('queued', 'leased') AND a.status = 'idle'
+        JOIN messages m ON m.id = d.message_id
+        WHERE d.status IN ('queued', 'leased') AND a.status = 'idle' AND NOT m.to_know
           AND a.adapter_type <> 'human'
           AND NOT EXISTS (SELECT 1 FROM agent_leases l
                           WHERE l.agent_id = a.id AND l.wake_seq > l.done_seq)"""

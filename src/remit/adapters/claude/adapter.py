@@ -136,9 +136,9 @@ class Claude(Adapter):
     def lending(self, config: ClaudeConfig, environment: Environment) -> Lent:
         return claude_lending.lending(config, environment)
 
-    async def try_out(
+    def question(
         self, config: ClaudeConfig, lent: Lent, secret: str | None
-    ) -> probe.Tried | None:
+    ) -> probe.Request | probe.Tried:
         around = {**lent.beside, **lent.keys, **config.env}
         if secret is not None:
             around = {**lent.beside, **config.env, "ANTHROPIC_API_KEY": secret}
@@ -155,15 +155,13 @@ class Claude(Adapter):
         model = config.model or around.get("ANTHROPIC_MODEL")
         if model is not None and model.partition("[")[0] in _ALIASES:
             model = None
-        return await probe.ask(
-            probe.to_anthropic(
-                config.base_url or around.get(claude_lending.ADDRESS) or _ADDRESS,
-                model,
-                name == "ANTHROPIC_AUTH_TOKEN",
-                around[name],
-                key_name=config.secret_ref or name,
-                beside=lent.beside,
-            )
+        return probe.to_anthropic(
+            config.base_url or around.get(claude_lending.ADDRESS) or _ADDRESS,
+            model,
+            name == "ANTHROPIC_AUTH_TOKEN",
+            around[name],
+            key_name=config.secret_ref or name,
+            beside=lent.beside,
         )
 
     async def run(self, context: RunContext) -> RunResult:

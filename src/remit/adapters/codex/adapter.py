@@ -130,9 +130,9 @@ class Codex(Adapter):
             beside |= pick(environment, [codex_cli.ADDRESS, *_ACCOUNT])
         return Lent(keys, beside, *broken_file(environment))
 
-    async def try_out(
+    def question(
         self, config: CodexConfig, lent: Lent, secret: str | None
-    ) -> probe.Tried | None:
+    ) -> probe.Request | probe.Tried:
         around = {**lent.beside, **lent.keys, **config.env}
         name = next((variable for variable in _VARIABLES if around.get(variable)), None)
         key = secret or (around[name] if name else None)
@@ -143,15 +143,13 @@ class Codex(Adapter):
             sentence = f"{config.provider} is not tried: only Codex knows its address."
             return probe.Tried(None, sentence, "Set baseUrl, and it is tried.")
         address = config.base_url or around.get(codex_cli.ADDRESS) or _ADDRESS
-        return await probe.ask(
-            probe.to_openai(
-                address,
-                config.model,
-                key,
-                chat=False,
-                key_name=config.secret_ref or name or "",
-                beside=lent.beside,
-            )
+        return probe.to_openai(
+            address,
+            config.model,
+            key,
+            chat=False,
+            key_name=config.secret_ref or name or "",
+            beside=lent.beside,
         )
 
     async def run(self, context: RunContext) -> RunResult:

@@ -183,7 +183,9 @@ class Llm(Adapter):
         """Return the models of a local server on its usual port, if no provider was chosen."""
         return local_models() if settings.provider is None else None
 
-    async def try_out(self, config: LlmConfig, lent: Lent, secret: str | None) -> probe.Tried:
+    def question(
+        self, config: LlmConfig, lent: Lent, secret: str | None
+    ) -> probe.Request | probe.Tried:
         provider = _chosen(config, lent.keys)
         model = config.model or (_MODELS.get(provider) if provider else None)
         if provider is None or model is None:
@@ -194,16 +196,16 @@ class Llm(Adapter):
         more = {"key_name": config.secret_ref or name}
         base = _address(config, provider, lent.beside) or _ADDRESSES[provider]
         if provider == "anthropic":
-            return await probe.ask(probe.to_anthropic(base, model, False, key, **more))
+            return probe.to_anthropic(base, model, False, key, **more)
         if provider == "google":
-            return await probe.ask(probe.to_google(base, model, key, **more))
+            return probe.to_google(base, model, key, **more)
         if key:
-            return await probe.ask(probe.to_openai(base, model, key, chat=True, **more))
+            return probe.to_openai(base, model, key, chat=True, **more)
         # Lists the models instead: for an answer, the server might have to load gigabytes first.
         pull = f"Get it with `ollama pull {model}`, or set another model."
         get = pull if provider == "ollama" else ""
         listed = probe.to_openai(base, None, key, chat=True, get_model=get, **more)
-        return await probe.ask(replace(listed, model=model))
+        return replace(listed, model=model)
 
     async def run(self, context: RunContext) -> RunResult:
         try:

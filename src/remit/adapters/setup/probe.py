@@ -8,7 +8,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -65,6 +65,12 @@ class Request:
     get_model: str = ""
     #: Lent variables, of which the certificates are used.
     beside: Mapping[str, str] = field(default_factory=dict)
+    #: The address of the list of models, which costs nothing.
+    models: str = ""
+
+    def free(self) -> "Request":
+        """Return the request for the list of models instead."""
+        return replace(self, url=self.models, body=None, model=None)
 
 
 def to_anthropic(base: str, model: str | None, bearer: bool, key: str, **more: Any) -> Request:
@@ -72,6 +78,7 @@ def to_anthropic(base: str, model: str | None, bearer: bool, key: str, **more: A
     headers = {"anthropic-version": "2023-06-01"}
     headers |= {"authorization": f"Bearer {key}"} if bearer else {"x-api-key": key}
     root = base.rstrip("/")
+    more["models"] = f"{root}/v1/models"
     if model is None:
         return Request(f"{root}/v1/models", headers, key=key, **more)
     body = {"model": model, "max_tokens": 1, "messages": _HELLO}
@@ -82,6 +89,7 @@ def to_openai(base: str, model: str | None, key: str, *, chat: bool, **more: Any
     """Return a request for OpenAI's API, or a compatible server."""
     headers = {"authorization": f"Bearer {key}"} if key else {}
     root = base.rstrip("/")
+    more["models"] = f"{root}/models"
     if model is None:
         return Request(f"{root}/models", headers, key=key, **more)
     if chat:
@@ -94,8 +102,37 @@ def to_openai(base: str, model: str | None, key: str, *, chat: bool, **more: Any
 def to_google(base: str, model: str, key: str, **more: Any) -> Request:
     prompt = {"contents": [{"parts": [{"text": "Say ok."}]}]}
     body = {**prompt, "generationConfig": {"maxOutputTokens": 1}}
-    url = f"{base.rstrip('/')}/v1beta/models/{quote(model, safe='')}:generateContent"
-    return Request(url, {"x-goog-api-key": key}, body, model, key=key, **more)
+    models = f"{base.rstrip('/')}/v1beta/models"
+    url = f"{models}/{quote(model, safe='')}:generateContent"
+    return Request(url, {"x-goog-api-key": key}, body, model, key=key, models=models, **more)
+
+
+async def asked(question: Request | Tried | None, *, free: bool = False) -> Tried | None:
+    """Send the trial request of an adapter, or the free one instead; whatever says why there is
+    none is returned as it is."""
+    if not isinstance(question, Request):
+        return question
+    return await ask(question.free() if free else question)
+
+
+def is_answered(tried: Tried | None, *, for_long: bool = False) -> bool | None:
+    """Return whether a free question was answered by a working provider; None if it cannot be asked
+    so, and only a run can show that. Some servers always answer this question with an error, so an
+    error that lasts `for_long` shows nothing, either."""
+    if tried is None or tried.ok is None:
+        return None
+    if tried.ok:
+        return True
+    status = tried.facts.get("status")
+    if not isinstance(status, int):
+        return False
+    return False if _is_passing(status) and not for_long else None
+
+
+def _is_passing(status: int) -> bool:
+    """Return whether a status says that the server cannot answer now: it has an error, or there are
+    too many requests."""
+    return status in (408, 425, 429) or (status >= 500 and status not in (501, 505))
 
 
 async def ask(request: Request, seconds: float = SECONDS) -> Tried:
@@ -257,10 +294,13 @@ def _strange(host: str, facts: Mapping[str, str | int | None]) -> Tried:
 
 def models_in(answer: Any) -> list[str] | None:
     """Return the names in a list of models; None for any other document."""
-    rows = answer.get("data") if isinstance(answer, Mapping) else None
+    if not isinstance(answer, Mapping):
+        return None
+    # Google has `models`, each with a name.
+    rows, key = (answer["data"], "id") if "data" in answer else (answer.get("models"), "name")
     if not isinstance(rows, list):
         return None
-    names = [row.get("id") for row in rows if isinstance(row, Mapping)]
+    names = [row.get(key) for row in rows if isinstance(row, Mapping)]
     return [_plain(name) for name in names if isinstance(name, str) and name]
 
 

@@ -300,8 +300,9 @@ def _server(
         if _wants_few(context):
             return ListToolsResult(tools=[_listed(tool, simpler) for tool in few(offered)])
         # In a run the list goes into a model's context; other clients may validate with it.
-        strict = not is_run_token(_token(context))
-        return ListToolsResult(tools=[_listed(tool, strict=strict) for tool in offered])
+        if is_run_token(_token(context)):
+            return ListToolsResult(tools=[_listed(tool, simpler) for tool in offered])
+        return ListToolsResult(tools=[_listed(tool, strict=True) for tool in offered])
 
     async def make(
         context: ServerRequestContext[dict[str, Any], Any], token: str, call: CallToolRequestParams

@@ -6,7 +6,7 @@ one keeps its id, because its name may be in use again.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -45,6 +45,12 @@ _FLAGS = frozenset({"perpetual", "delegated", "urgent", "important", "waiting", 
 #: Tools whose answers have a fixed and short form, as those of the knowledge base have.
 _AS_IT_IS = frozenset({"create_agent"})
 
+#: Tools whose answers would repeat what was sent, and what is kept of each part of the answer.
+_HIRING = frozenset({"hire_agent", "delegate"})
+_KEPT_OF = {
+    "agent": ("id", "name", "status", "reports_to", "adapter_type"),
+    "approval": ("id", "status", "revision", "routed_to_agent_id"),
+}
 _WAITS = "You get mail when it is decided; until then go on with something else, or end."
 _NEXT: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
     "hire_agent": lambda answer: _WAITS if answer.get("approval") else None,
@@ -83,10 +89,19 @@ class LeanCall:
     def shorten(self, answer: Answer) -> Answer:
         if self._as_it_is:
             return answer
+        if self._tool.name in _HIRING:
+            answer = {
+                key: _only(part, _KEPT_OF[key]) if key in _KEPT_OF else part
+                for key, part in answer.items()
+            }
         lean: Answer = _shorter(answer, self._names)
         following = _NEXT.get(self._tool.name)
         step = following(answer) if following is not None else None
         return lean if step is None else {**lean, "next_step": step}
+
+
+def _only(thing: Answer | None, keys: Collection[str]) -> Answer | None:
+    return None if thing is None else {key: thing[key] for key in keys if key in thing}
 
 
 def _mentioned(value: Any) -> set[str]:
@@ -110,6 +125,8 @@ def _mentioned(value: Any) -> set[str]:
 
 def _shorter(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, Mapping):
+        if value.get("waiting") and value.get("actionable"):
+            value = {**value, "actionable": False}  # not before the wait ends
         return {
             name: shorter
             for key, inner in value.items()

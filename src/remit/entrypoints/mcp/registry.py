@@ -222,6 +222,10 @@ def _compact(
     return compact
 
 
+#: Arguments by the names that models give them.
+_ALSO_CALLED = {"message": "body", "text": "body", "content": "body"}
+
+
 def _bad_input(
     tool: Tool, model: type[BaseModel], wrong: ValidationError, arguments: object
 ) -> BadInput:
@@ -256,8 +260,12 @@ def _renamed(
     if len(unknown) == len(missing) == 1:
         return {(unknown[0],): missing[0]}
     renamed: dict[tuple[str | int, ...], str] = {}
+    properties = input_schema(model)["properties"]
     for name in unknown:
-        likely = closest(name, missing) or closest(name, input_schema(model)["properties"])
+        if (usual := _ALSO_CALLED.get(name)) in properties:
+            renamed[(name,)] = str(usual)
+            continue
+        likely = closest(name, missing) or closest(name, properties)
         if len(likely) == 1:
             renamed[(name,)] = likely[0]
     return renamed

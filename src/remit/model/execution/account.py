@@ -32,6 +32,12 @@ PROBES: tuple[Micros, ...] = (
     5 * MINUTE,
     15 * MINUTE,
 )
+#: How often the provider of a closed account is asked whether it answers, at no cost.
+ASKED_EVERY: Micros = MINUTE
+#: A provider that no worker has asked for so long is probed by a run.
+UNASKED: Micros = 15 * MINUTE
+#: The faults after which a free question shows that the provider works again.
+ASKABLE = frozenset({Fault.OVERLOAD, Fault.NETWORK})
 #: Step of the ramp after it opened: at most one run starts in the first step, two in the first two
 #: steps together, four in the first three, and so on.
 RAMP_STEP: Micros = SECOND
@@ -85,6 +91,8 @@ class Account:
     #: Last report to the board, and its fault.
     told_at: Micros | None = None
     told_fault: str | None = None
+    #: While a free question decides whether it is probed: when its provider is asked next.
+    ask_at: Micros | None = None
 
     @property
     def is_held(self) -> bool:
@@ -200,7 +208,7 @@ def closed(
 
 #: Fields that an open account clears.
 _UNTROUBLED: dict[str, Any] = dict.fromkeys(
-    ("fault", "cause", "since", "until", "probe_at", "probe_run_id")
+    ("fault", "cause", "since", "until", "probe_at", "probe_run_id", "ask_at")
 )
 
 

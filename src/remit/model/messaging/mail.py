@@ -5,9 +5,18 @@ import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
 
-from remit.clock import Micros
+from remit.clock import DAY, Micros
 from remit.errors import BadInput
-from remit.ids import AgentId, CompanyId, FileId, MessageId, QuestionId, RunId, UserId
+from remit.ids import (
+    AgentId,
+    CompanyId,
+    FileId,
+    MessageId,
+    OutcomeId,
+    QuestionId,
+    RunId,
+    UserId,
+)
 from remit.model.organisation.principal import ActorKind
 
 #: Attempts after which a person must look at a message.
@@ -16,6 +25,8 @@ MOST_ATTEMPTS = 3
 MOST_FAULTS_TOGETHER = 3
 #: The most letters in one turn of an agent.
 MOST_PER_TURN = 10
+#: How long a letter to know stays unread before it starts a run of its own.
+LONGEST_UNKNOWN: Micros = DAY
 #: Longest chain of answers, so that agents do not answer each other for ever.
 MOST_HOPS = 20
 MOST_ATTACHMENTS = 50
@@ -84,6 +95,10 @@ class Message:
     outside_sender: str | None = None
     #: The matter of a letter of Remit, such as `account:<id>`: unread copies go when it is over.
     about: str | None = None
+    #: Whether Remit wrote it to be known, not to be acted on: it starts no run by itself.
+    to_know: bool = False
+    #: The outcome that it is about.
+    outcome_id: OutcomeId | None = None
 
     @property
     def is_to_itself(self) -> bool:

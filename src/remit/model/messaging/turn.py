@@ -1,6 +1,7 @@
 """Text of a turn: an agent's mail, formatted so that no body can imitate a header.
 
-Every line of a body has a bar in front. Lines without a bar are always Remit's.
+Every line of a body, and of an earlier letter that is quoted with it, has a bar in front. Lines
+without a bar are always Remit's.
 """
 
 import unicodedata
@@ -15,6 +16,26 @@ _BAR = "| "
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 #: Tabs, and the joiners without which some scripts and emoji cannot be written.
 _NEEDED = frozenset("\t\u200c\u200d")
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """A letter or an outcome that is named."""
+
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """An earlier letter, as far as it is quoted."""
+
+    id: str
+    #: Its sender's address, or `you`.
+    sender: str
+    created_at: Micros
+    body: str
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +61,11 @@ class Letter:
     begun: bool = False
     #: Whether it came through a channel, from a speaker without a linked account.
     outside: bool = False
+    #: The letter that it answers, and the outcome that it is about.
+    answers: Titled | None = None
+    about: Titled | None = None
+    #: The letter that it answers and the one before that, oldest first.
+    quotes: tuple[Quote, ...] = ()
 
 
 def render_turn(letters: Sequence[Letter], pending: int, now: Micros) -> str:
@@ -65,10 +91,24 @@ def _render(letter: Letter) -> str:
         lines.append(f"attempt: {letter.attempt} (an earlier run may have handled this)")
     elif letter.begun:
         lines.append("begun: yes (an earlier run may have handled this)")
+    if letter.answers is not None:
+        answered = letter.answers
+        lines.append(f"in-reply-to: {quoted(answered.title)} ({short(answered.id)})")
+    if letter.about is not None:
+        lines.append(f"about: {quoted(letter.about.title)} outcome:{letter.about.id}")
     lines.append(f"file: kb://{letter.file}")
     lines += [f"attachment: kb://{file}" for file in letter.attachments]
-    lines.append("body: (cut; the whole is in its file)" if letter.cut else "body:")
-    return "\n".join(lines) + "\n" + barred(letter.body)
+    earlier = "".join(_earlier(quote) for quote in letter.quotes)
+    body = "body: (cut; the whole is in its file)" if letter.cut else "body:"
+    return "\n".join(lines) + f"\n{earlier}{body}\n{barred(letter.body)}"
+
+
+def _earlier(quote: Quote) -> str:
+    cut = ", cut" if quote.cut else ""
+    at = to_iso(quote.created_at)
+    return f"earlier: {short(quote.id)} from {_one_line(quote.sender)} at {at}{cut}\n" + barred(
+        quote.body
+    )
 
 
 def barred(text: str) -> str:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from remit import threads
+from remit.adapters import registry
 from remit.adapters.contract import Check
 from remit.adapters.running import RunResult
+from remit.adapters.setup.probe import Tried, is_answered
 from remit.clock import Micros
 from remit.errors import Conflict, NotFound, RemitError, Unavailable
 from remit.runtime.deadlines import uninterrupted
@@ -23,11 +25,13 @@ from remit.services.execution import (
     account_faults,
     accounts,
     error_recovery,
+    provider_questions,
     run_endings,
     run_queue,
     runs,
 )
 from remit.services.execution.error_recovery import Broken
+from remit.services.execution.provider_questions import Question
 from remit.services.execution.run_queue import Following
 from remit.services.spending import budgets, limits
 from remit.services.verbs import Verb
@@ -74,6 +78,7 @@ class Worker(Loop[Claimed]):
         self._watch(lease, self._held_elsewhere, self._take_over)
         self._every(SWEEP_SECONDS, self._sweep)
         self._every(LONGEST_SLEEP, self._mend)
+        self._every(LONGEST_SLEEP, self._ask_providers)
         self._secrets: asyncio.Task[None] | None = None
         self._last_company = ""
         #: Companies and adapters whose account is opening, which get no more starts in this round.
@@ -291,6 +296,34 @@ class Worker(Loop[Claimed]):
             arguments = {noun: subject.id, "usable": readiness.usable, "cause": readiness.sentence}
             with contextlib.suppress(Conflict):
                 await self._do(verb, **arguments)
+
+    async def _ask_providers(self) -> None:
+        """Ask the providers of closed accounts whether they answer again, at no cost."""
+        questions = await self._do(provider_questions.to_ask)
+        await asyncio.gather(*map(self._ask_provider, questions))
+
+    async def _ask_provider(self, question: Question) -> None:
+        if not await self._do(provider_questions.begin, account=question.account):
+            return  # another worker asks, or nobody needs to any more
+        try:
+            settings = registry.read(question.adapter_type, question.config)
+            name = getattr(settings, "secret_ref", None)
+            secret = await self._app.vault.value(question.company_id, name) if name else None
+            tried = await registry.try_out(
+                question.adapter_type, question.config, secret, free=True
+            )
+        except RemitError as error:
+            tried = Tried(None, error.sentence)
+        answered = is_answered(tried, for_long=question.for_long)
+        if answered is not False:
+            cause = tried.sentence if tried is not None else ""
+            with contextlib.suppress(Conflict):
+                await self._do(
+                    provider_questions.asked,
+                    account=question.account,
+                    answered=answered is True,
+                    cause=cause,
+                )
 
     async def _checked(self, adapter: str, config: Mapping[str, Any] | None) -> Check:
         """Check an adapter with a configuration; without one, nobody uses it, and it passes."""

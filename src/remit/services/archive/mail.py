@@ -32,6 +32,7 @@ from remit.services.archive.layout import outcome_path
 from remit.services.archive.plan import Plan, in_order, known
 from remit.services.archive.records import (
     FLAG,
+    ID,
     IDS,
     Author,
     Entry,
@@ -140,6 +141,8 @@ MESSAGE = Record(
     Entry("background", FLAG, default=False, sparse=True),
     Entry("channel", Kind(str, _read_channel), default=None, sparse=True),
     Entry("outside_sender", line(LONGEST_LABEL), default=None, sparse=True),
+    Entry("to_know", FLAG, default=False, sparse=True),
+    Entry("outcome", ID, "outcome_id", default=None, sparse=True),
     "created_at",
 )
 DELIVERY = Record(
@@ -214,6 +217,8 @@ def _read_message(plan: Plan, fields: Fields) -> None:
         raise fields.wrong("from_board", "is true and no person wrote it")
     if read.background and kind is not ActorKind.SYSTEM:
         raise fields.wrong("background", "is true and somebody wrote it")
+    if read.to_know and kind is not ActorKind.SYSTEM:
+        raise fields.wrong("to_know", "is true and somebody wrote it")
     if read.channel is not None and (read.background or kind is ActorKind.AGENT):
         raise fields.wrong("channel", "is given and somebody here wrote it")
     plan.deliveries += [

@@ -5,10 +5,12 @@ checked by its worker."""
 import json
 from dataclasses import dataclass, replace
 
+from remit.adapters import registry
 from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import Conflict, NotFound
 from remit.model.execution.account import (
+    ASKABLE,
     PROBES,
     Account,
     AccountId,
@@ -139,6 +141,9 @@ def _found_closed(
     cause = (used.error or fault.value).removesuffix(".")
     # A finding counts if this was the probe, or if the account was not closed yet.
     after = closed(before, fault, used.until, cause, ctx.now, probed=probed is not None)
+    if after != before:
+        is_asked = fault in ASKABLE and registry.has_question(after.adapter_type)
+        after = replace(after, ask_at=after.probe_at if is_asked else None)
     _tell_once(ctx, before, after)
     return after
 

@@ -87,7 +87,7 @@ def retry(
     account_row = _named(ctx, account)
     if not account_row.is_held:
         raise Conflict(f"{account_row.title} is open.", "There is nothing to try.")
-    after = replace(account_row, probe_at=ctx.now)
+    after = replace(account_row, probe_at=ctx.now, ask_at=None)
     change(ctx, after)
     ctx.record("account.retry", f"account:{account_row.id}", names(account_row))
     return view(ctx, after)

@@ -182,13 +182,15 @@ def release(
     if again:
         why = lease.why if _is_newer(lease, seen) else "something is left to do"
         ctx.tx.run(leases.WAKE_AGAIN, agent=agent.id, due=due, new_why=why)
+    gives_up = bool(after.failures) and _is_for_a_person(ctx, lease, run, after.failures)
     if too_much is not None:
         limits.note(ctx, too_much)
     if over is not None:
         budgets.put_on_hold(ctx, agent, over)
     elif too_much is None:
-        _say_what_follows(ctx, agent, run, lease, ended, after)
-    if after.failures and _is_for_a_person(ctx, lease, run, after.failures):
+        retried = not gives_up and not inbox.given_up_by(ctx, run.id)
+        _say_what_follows(ctx, agent, run, lease, ended, after, retried=retried)
+    if gives_up:
         give_up(ctx, agent)
 
 
@@ -291,10 +293,18 @@ def _after(
 
 
 def _say_what_follows(
-    ctx: Context, agent: Agent, run: Run, before: Lease, ended: RunStatus, after: _After
+    ctx: Context,
+    agent: Agent,
+    run: Run,
+    before: Lease,
+    ended: RunStatus,
+    after: _After,
+    *,
+    retried: bool,
 ) -> None:
     """Tell the boss of an agent that fails, once for each cause, and whoever asked for the work if
-    nothing comes of it."""
+    nothing comes of it. The boss has something to act on if the agent fails again and again, or
+    what the run left is not tried again."""
     boss = approval_engine.boss_address(agent)
     if after.failures >= FAILURES_TOLD > before.failures:
         fruitless.tell_wishers(ctx, agent, run, boss)
@@ -317,7 +327,7 @@ def _say_what_follows(
     ):
         words = _in_its_words(after.cause)
         failed = f"A run of {agent.name} failed"
-        approval_engine.tell(ctx, boss, failed, f"{failed} with {words}")
+        approval_engine.tell(ctx, boss, failed, f"{failed} with {words}", to_know=retried)
 
 
 def _in_its_words(cause: str | None) -> str:

@@ -95,17 +95,18 @@ def briefing(ctx: Context, *, run: str, token: str) -> Briefing:
     left = limits.capped(
         ctx, {kind.value: means.left for kind, means in ledger.means(ctx, agent.id).items()}
     )
-    told = situation.of_run(ctx, run_row, agent)
-    if stored_session is not None and stored_session.session_id == statements.ALTERED:
-        told += _BEGUN_ANEW
     injected = mcp_servers.injected.body(ctx, company=agent.company_id, agent=agent.id)
     me = identify(ctx.tx, Caller(token), ctx.now)
     if me.run_id != run_row.id:
         raise Conflict("The token is of another run.")
     with ctx.acting_as(me):
+        to_know = inbox.take_to_know(ctx, run_row, situation.MOST_TO_KNOW)
         turn = inbox.turn.body(ctx)
         offers = overview.offered.body(ctx)
         memory = [] if session else _memory(ctx, agent)
+    told = situation.of_run(ctx, run_row, agent, to_know)
+    if stored_session is not None and stored_session.session_id == statements.ALTERED:
+        told += _BEGUN_ANEW
     return Briefing(
         left=left,
         limits=stored(company.limits).view(),

@@ -5,7 +5,9 @@ waits. Titles and names were chosen by others, so each is quoted, on one line.
 """
 
 import json
+from collections.abc import Sequence
 
+from remit.clock import to_iso
 from remit.model.execution.run import Run
 from remit.model.messaging.turn import quoted
 from remit.model.organisation.agent import Agent, AgentStatus
@@ -15,19 +17,27 @@ from remit.services.command import Context
 from remit.services.knowledge import documents
 from remit.services.spending import ledger
 from remit.services.work import waits
+from remit.store.execution import runs as run_statements
 from remit.store.organisation import agents as agent_statements
 from remit.store.work import outcomes as outcome_statements
 from remit.store.work import waits as wait_statements
 
 MOST_OUTCOMES = 12
 MOST_REPORTS = 12
+#: The most letters to know that one run is shown.
+MOST_TO_KNOW = 12
+#: Longest quotation of a letter to know, and of what a run said that it did, in characters.
+MOST_SAID = 300
 #: How much of a mandate's text goes into each prompt; the rest is in its document.
 MOST_PURPOSE = 2000
 
 
-def of_run(ctx: Context, run: Run, agent: Agent) -> str:
-    """The situation as a few lines; nothing in them is an instruction."""
+def of_run(ctx: Context, run: Run, agent: Agent, to_know: Sequence[shapes.LetterShape] = ()) -> str:
+    """The situation as a few lines; nothing in them is an instruction. `to_know` are letters of
+    Remit that ask for nothing."""
     lines = [f"why-this-run: {run.why or 'you were started by hand'}"]
+    lines += _last_run(ctx, run)
+    lines += _to_know(to_know)
     lines += _outcomes(ctx, run, agent)
     lines += _to_judge(ctx, agent)
     lines += _reports(ctx, agent)
@@ -51,6 +61,32 @@ def mandate(ctx: Context, agent: Agent) -> shapes.MandateShape:
         "title": outcome.title if outcome else "",
         "purpose": documents.prose(ctx, agent.id)[:MOST_PURPOSE].strip(),
     }
+
+
+def _last_run(ctx: Context, run: Run) -> list[str]:
+    """Line about the agent's run before this one: when, how it ended, and what it said it did."""
+    newest = ctx.tx.all(run_statements.NEWEST_OF_AGENT, agent=run.agent_id, limit=2)
+    last = next((other for other in newest if other.id != run.id), None)
+    if last is None or last.ended_at is None:
+        return []
+    ended = last.status.value if last.fault is None else f"{last.status.value}, {last.fault}"
+    logged = documents.log_entries(ctx, run.agent_id, 1)
+    words = (last.final_response or "").strip()
+    if logged and logged[0]["run_id"] == last.id:
+        words = logged[0]["summary"].strip()
+    quote = f"it said: {quoted(words, MOST_SAID)}" if words else "it said nothing"
+    times = f"{to_iso(last.started_at)} to {to_iso(last.ended_at)}"
+    return [f"your-last-run: {times}, {ended}; {quote}"]
+
+
+def _to_know(to_know: Sequence[shapes.LetterShape]) -> list[str]:
+    """Lines about letters that are only to know."""
+    shown = []
+    for letter in to_know:
+        text = letter["body"].strip()
+        more = f", whole in kb://{letter['file_id']}" if len(text) > MOST_SAID else ""
+        shown.append(f"- {quoted(letter['subject'])}: {quoted(text, MOST_SAID)}{more}")
+    return _listed("to-know", shown, len(shown))
 
 
 def _outcomes(ctx: Context, run: Run, agent: Agent) -> list[str]:

@@ -6,6 +6,7 @@ woken: a person, or an agent that is paused, stopped, gone or not yet approved. 
 makes it startable again wakes it.
 """
 
+from remit.clock import Micros
 from remit.model.work.outcome import Outcome
 from remit.services.context import Context
 from remit.store.execution import due, leases
@@ -83,6 +84,11 @@ def wake_afresh(ctx: Context, agent: str, why: str) -> bool:
     """Wake an agent, and forget its failures, so that no backoff delays it; returns as `wake`."""
     ctx.tx.run(leases.CALM, agent=agent)
     return wake(ctx, agent, why)
+
+
+def gather(ctx: Context, agent: str, pause: Micros) -> None:
+    """Start an agent that was woken just now a little later, so that one run sees more."""
+    ctx.tx.run(leases.DELAY, agent=agent, due=ctx.now + pause)
 
 
 def hold(ctx: Context, agent: str) -> None:

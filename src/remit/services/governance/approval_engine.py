@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from remit.authority import Action, holding
-from remit.clock import Micros
+from remit.clock import MINUTE, Micros
 from remit.errors import BadInput, Conflict, NotFound, Refused, stale
 from remit.ids import AgentId, ApprovalId, CompanyId, MessageId, QuestionId
 from remit.model.event import Event
@@ -44,7 +44,8 @@ from remit.model.work.outcome import Outcome
 from remit.model.work.wait import WaitKind
 from remit.services import lookup
 from remit.services.command import Context
-from remit.services.messaging import inbox, mail, origins
+from remit.services.execution import waking
+from remit.services.messaging import inbox, letter_context, mail, origins
 from remit.services.work import waits
 from remit.store.engine.statement import renewed
 from remit.store.organisation import governance as statements
@@ -53,6 +54,8 @@ from remit.store.record import events as event_log
 from remit.store.work import outcomes as outcome_statements
 
 DECIDING = Resource(ResourceKind.ACTION, APPROVAL_DECIDE)
+#: How long after a decision its requester is started, while it awaits another one.
+GATHERING: Micros = MINUTE
 
 
 def ask(
@@ -363,7 +366,18 @@ def tell_requester(
     if step:
         lines += ["", step]
     origin = origins.raised(ctx, approval.requested_by_run_id)
-    tell(ctx, approval.requester, f"{verdict}: {about}", "\n".join(lines), origin=origin)
+    tell(
+        ctx,
+        approval.requester,
+        f"{verdict}: {about}",
+        "\n".join(lines),
+        origin=origin,
+        outcome=letter_context.outcome_of_run(ctx, approval.requested_by_run_id),
+    )
+    asker = approval.requested_by_agent_id
+    if asker is not None and ctx.tx.one(statements.IS_AWAITED_BY, agent=asker):
+        # The next decision often follows at once; one run then reads both.
+        waking.gather(ctx, asker, GATHERING)
 
 
 def tell(
@@ -375,9 +389,12 @@ def tell(
     origin: MessageId | None = None,
     question: QuestionId | None = None,
     about: str | None = None,
+    to_know: bool = False,
+    outcome: str | None = None,
 ) -> None:
     """Send mail from Remit itself. A receiver that is gone is skipped. Unread letters `about` a
-    matter go with it."""
+    matter go with it. A letter that leaves its reader nothing to do is `to_know`: an agent is not
+    started for it."""
     origin = origin or origins.of_caller(ctx)
     with ctx.acting_as(SYSTEM), suppress(NotFound, Conflict):
         mail.post(
@@ -389,6 +406,8 @@ def tell(
             origin=origin,
             question=question,
             about=about,
+            to_know=to_know,
+            outcome=outcome,
         )
 
 

@@ -11,7 +11,9 @@ from remit.clock import Micros, from_iso
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import AgentId, MessageId, RunId, UserId
 from remit.model.execution.fault import CONSEQUENCES, Fault
+from remit.model.execution.run import Run
 from remit.model.messaging.mail import (
+    LONGEST_UNKNOWN,
     MOST_ATTEMPTS,
     MOST_FAULTS_TOGETHER,
     MOST_PER_TURN,
@@ -19,7 +21,7 @@ from remit.model.messaging.mail import (
     DeliveryStatus,
     Message,
 )
-from remit.model.messaging.turn import Letter, render_turn
+from remit.model.messaging.turn import Letter, Quote, Titled, render_turn
 from remit.model.organisation.agent import AgentStatus
 from remit.model.organisation.principal import ActorKind, Principal
 from remit.model.work.file import File
@@ -29,7 +31,7 @@ from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, logged
 from remit.services.execution import waking
 from remit.services.fields import MessageRef, Most, Range
-from remit.services.messaging import letters
+from remit.services.messaging import letter_context, letters
 from remit.services.rights import grants
 from remit.services.surfaces import AsTool
 from remit.services.work import waits
@@ -41,11 +43,15 @@ from remit.store.work import files as file_statements
 from remit.store.work import outcomes as outcome_statements
 
 PROCESS_INBOX = "Process inbox"
+#: Most letters to know that are looked at for one run.
+MOST_LOOKED_AT = 200
 GONE = "its receiver is gone"
 #: Why a letter is dead that made its run fail.
 BROKE = "whoever read it failed, while other letters were handled"
 #: Why a letter is dead that its adapter called unreadable on every attempt.
 UNREADABLE = f"it could not be read {MOST_ATTEMPTS} times"
+#: Why a letter to be tried at most once is done although its run failed.
+TRIED_ONCE = "tried once, as asked"
 #: Letters that died of these are not revived together with others.
 OWN_FAULT = (GONE, BROKE, UNREADABLE)
 _RECEIVED = replace(
@@ -82,7 +88,7 @@ def deliver(
         for number, file in enumerate(files):
             grants.share(ctx, agent, file, new=new_body and number == 0)
         _show_common_boss(ctx, message, agent, files[0])
-        update_inbox_outcome(ctx, agent, arrived=True)
+        update_inbox_outcome(ctx, agent, arrived=not message.to_know)
 
 
 @logged(
@@ -94,14 +100,15 @@ def deliver(
 def take(
     ctx: Context, *, limit: Annotated[int, Range(1, MOST_PER_TURN)] = MOST_PER_TURN
 ) -> shapes.InboxShape:
-    """The caller's mail, oldest first. A run takes it up; another caller only looks."""
+    """The caller's mail, oldest first. A run takes it up; another caller only looks. Letters
+    to know come last, unless the run was shown them in its situation."""
     me = _require_inbox(ctx)
     run = ctx.actor.run_id
     if run is not None:
         ctx.lock_company()  # so that a run that just ended cannot take mail up
-    waiting = ctx.tx.all(
-        statements.WAITING_FOR_AGENT, agent=me, run=run, limit=max(1, min(limit, MOST_PER_TURN))
-    )
+    most = max(1, min(limit, MOST_PER_TURN))
+    statement = statements.WAITING_FOR_AGENT if run is None else statements.TO_ACT_ON
+    waiting = ctx.tx.all(statement, agent=me, run=run, limit=most)
     if run is not None:
         new = _handed_over(waiting)
         waiting = [
@@ -110,8 +117,9 @@ def take(
         for delivery in new:
             ctx.tx.run(statements.LEASE, delivery=delivery.id, run=run)
         _keep_taken(ctx, run, [delivery.message_id for delivery in new])
+        waiting += _lease_to_know(ctx, me, run, most - len(waiting))
     return {
-        "messages": [_shown(ctx, delivery) for delivery in waiting],
+        "messages": [_in_turn(ctx, delivery) for delivery in waiting],
         "waiting": ctx.tx.one(statements.COUNT_WAITING, agent=me) or 0,
     }
 
@@ -145,6 +153,22 @@ def _keep_taken(ctx: Context, run: RunId, messages: list[MessageId]) -> None:
     )
 
 
+def take_to_know(ctx: Context, run: Run, most: int) -> list[shapes.LetterShape]:
+    """Return the letters to know that wait for the agent of a run, oldest first. They are with the
+    run until it ends, but do not count as mail that it took up."""
+    leased = _lease_to_know(ctx, run.agent_id, run.id, most)
+    return [letters.shown(ctx, _message(ctx, delivery)) for delivery in leased]
+
+
+def _lease_to_know(ctx: Context, agent: AgentId, run: RunId, most: int) -> list[Delivery]:
+    """Give letters to know to a run, and return those that it did not have yet."""
+    waiting = ctx.tx.all(statements.TO_KNOW, agent=agent, run=run, limit=MOST_LOOKED_AT)
+    new = [delivery for delivery in waiting if delivery.status is DeliveryStatus.QUEUED][:most]
+    for delivery in new:
+        ctx.tx.run(statements.LEASE, delivery=delivery.id, run=run)
+    return new
+
+
 class Turn(NamedTuple):
     """The text that begins a turn of an agent, and the messages in it."""
 
@@ -158,7 +182,7 @@ def turn(ctx: Context) -> Turn:
     """The text that begins a turn of the calling run, with the mail that it takes up."""
     me = _require_inbox(ctx)
     taken = take.body(ctx)
-    taken_up = [_letter(message) for message in taken["messages"]]
+    taken_up = [_letter(ctx, message) for message in taken["messages"]]
     text = render_turn(taken_up, taken["waiting"], ctx.now)
     return Turn(me, text, [message["id"] for message in taken["messages"]])
 
@@ -203,14 +227,35 @@ def run_ended(ctx: Context, run: RunId, agent: AgentId, *, fault: Fault | None) 
     times, is dead. A letter to be tried at most once is done, unless its run was only stopped.
     """
     held = ctx.tx.all(statements.LEASED_TO, run=run)
+    to_know = {delivery.id for delivery in held if _message(ctx, delivery).to_know}
     for delivery in held:
         if fault is None:
             _end(ctx, delivery, DeliveryStatus.DONE, "the run ended well")
+        elif delivery.id in to_know:
+            _put_back(ctx, delivery)
         elif fault is not Fault.STOPPED and _message(ctx, delivery).at_most_once:
-            _end(ctx, delivery, DeliveryStatus.DONE, "tried once, as asked")
+            _end(ctx, delivery, DeliveryStatus.DONE, TRIED_ONCE)
         else:
-            _return(ctx, delivery, fault, alone=len(held) == 1)
+            _return(ctx, delivery, fault, alone=len(held) - len(to_know) == 1)
     update_inbox_outcome(ctx, agent)
+
+
+def given_up_by(ctx: Context, run: RunId) -> bool:
+    """Return whether a letter that a failed run took up is not handed over again."""
+    return bool(ctx.tx.one(statements.GIVEN_UP_BY, run=run, once=TRIED_ONCE))
+
+
+def _put_back(ctx: Context, delivery: Delivery) -> None:
+    """Return a letter to the inbox as it was before the run."""
+    ctx.tx.run(
+        statements.RETURN,
+        delivery=delivery.id,
+        new_attempt=delivery.attempt,
+        new_begun=delivery.begun,
+        new_faults=delivery.faults,
+        new_alone=delivery.alone_run_id,
+        new_position=delivery.position,
+    )
 
 
 def _return(ctx: Context, delivery: Delivery, fault: Fault, *, alone: bool) -> None:
@@ -257,7 +302,8 @@ def bury(ctx: Context, agent: AgentId) -> shapes.BuriedMailShape:
     escalation.receiver_gone(ctx, agent)
     letters = ctx.tx.all(statements.WAITING_FOR_AGENT, agent=agent, run=None, limit=1 << 30)
     for delivery in letters:
-        _end(ctx, delivery, DeliveryStatus.DEAD, GONE)
+        lost = DeliveryStatus.DONE if _message(ctx, delivery).to_know else DeliveryStatus.DEAD
+        _end(ctx, delivery, lost, GONE)
     update_inbox_outcome(ctx, agent)
     planned = ctx.tx.all(statements.ACTIVE_SCHEDULES_OF, agent=agent)
     ctx.tx.run(statements.CANCEL_SCHEDULES_OF, agent=agent)
@@ -316,19 +362,24 @@ def update_inbox_outcome(
     ctx: Context, agent: AgentId, *, arrived: bool = False, own: bool = False
 ) -> None:
     """Keep the inbox outcome open exactly while there is unread mail, so that outcomes alone decide
-    whether an agent has something to do. `own` is for a letter that the agent wrote itself."""
+    whether an agent has something to do. While all of it is only to know, it is put off. `own` is
+    for a letter that the agent wrote itself."""
     waiting = {"agent": agent, "run": None, "limit": 1}
-    mail = arrived or bool(ctx.tx.all(statements.WAITING_FOR_AGENT, **waiting))
+    act = arrived or bool(ctx.tx.all(statements.TO_ACT_ON, **waiting))
+    known = [] if act else ctx.tx.all(statements.TO_KNOW, **waiting)
     outcome = ctx.tx.one(outcome_statements.INBOX_OF, owner=agent)
-    if outcome is None:
-        if mail:
-            new = open_outcome(
+    if act or known:
+        if outcome is None:
+            outcome = open_outcome(
                 ctx, title=PROCESS_INBOX, owner=agent, kind=OutcomeKind.INBOX, important=True
             )
-            write_document(ctx, new, "")
-    elif mail and outcome.status is not OutcomeStatus.OPEN:
-        ctx.tx.run(outcome_statements.REOPEN_OUTCOME, outcome=outcome.id)
-    elif not mail and outcome.status is OutcomeStatus.OPEN:
+            write_document(ctx, outcome, "")
+        elif outcome.status is not OutcomeStatus.OPEN:
+            ctx.tx.run(outcome_statements.REOPEN_OUTCOME, outcome=outcome.id)
+        until = known[0].deliver_at + LONGEST_UNKNOWN if known else None
+        if until != outcome.deferred_until:
+            ctx.tx.run(outcome_statements.PUT_OFF_INBOX, outcome=outcome.id, until=until)
+    elif outcome is not None and outcome.status is OutcomeStatus.OPEN:
         ctx.tx.run(
             outcome_statements.FINISH_OUTCOME,
             outcome=outcome.id,
@@ -388,7 +439,7 @@ def revive(ctx: Context, delivery: Delivery) -> None:
     if receiver is None or receiver.status is AgentStatus.TERMINATED:
         raise Conflict("Its receiver is gone.", "Send it to somebody else, or discard it.")
     ctx.tx.run(statements.REVIVE, delivery=delivery.id, new_position=_next_position(ctx))
-    update_inbox_outcome(ctx, delivery.agent_id, arrived=True)
+    update_inbox_outcome(ctx, delivery.agent_id, arrived=not _message(ctx, delivery).to_know)
 
 
 def discard(ctx: Context, delivery: Delivery) -> None:
@@ -420,9 +471,11 @@ def _message(ctx: Context, delivery: Delivery) -> Message:
     return ctx.tx.existing(statements.MESSAGE_ANYWHERE, message=delivery.message_id)
 
 
-def _shown(ctx: Context, delivery: Delivery) -> shapes.TakenMessageShape:
+def _in_turn(ctx: Context, delivery: Delivery) -> shapes.TurnMessageShape:
+    message = _message(ctx, delivery)
     return {
-        **letters.shown(ctx, _message(ctx, delivery)),
+        **letters.shown(ctx, message),
+        **letter_context.of_letter(ctx, message),
         "status": delivery.status.value,
         "attempt": delivery.attempt,
         "may_have_been_handled": delivery.may_have_been_handled,
@@ -430,13 +483,11 @@ def _shown(ctx: Context, delivery: Delivery) -> shapes.TakenMessageShape:
     }
 
 
-def _letter(shown: shapes.TakenMessageShape) -> Letter:
+def _letter(ctx: Context, shown: shapes.TurnMessageShape) -> Letter:
     kind, _, place = shown["sender"].partition(":")
     # A linked sender is a person of the company, even in a channel.
     outside = kind == "channel" and not shown["from_board"]
-    sender = "remit" if kind == "system" else f"{kind}:{shown['sender_name']}"
-    if kind == "channel":
-        sender = shown["sender"]
+    sender = _spelled(shown["sender"], shown["sender_name"])
     who = "outside" if outside else "user" if kind == "channel" else kind
     spoke = shown.get("outside_sender")
     described = f"{shown['sender_name']} ({who})"
@@ -456,4 +507,30 @@ def _letter(shown: shapes.TakenMessageShape) -> Letter:
         attachments=tuple(shown["attachments"]),
         body=shown["body"],
         cut=shown["body_cut"],
+        answers=_titled(shown["in_reply_to"]),
+        about=_titled(shown["about"]),
+        quotes=tuple(_quote(ctx, quote) for quote in shown["quotes"]),
     )
+
+
+def _quote(ctx: Context, quote: shapes.QuoteShape) -> Quote:
+    mine = quote["sender"] == ctx.actor.address
+    return Quote(
+        id=quote["id"],
+        sender="you" if mine else _spelled(quote["sender"], quote["sender_name"]),
+        created_at=from_iso(quote["created_at"]),
+        body=quote["body"],
+        cut=quote["body_cut"],
+    )
+
+
+def _spelled(sender: str, name: str) -> str:
+    """Return the address of a sender, by name."""
+    kind = sender.partition(":")[0]
+    if kind == "channel":
+        return sender
+    return "remit" if kind == "system" else f"{kind}:{name}"
+
+
+def _titled(thing: shapes.TitledIdShape | None) -> Titled | None:
+    return None if thing is None else Titled(thing["id"], thing["title"])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from remit.authority import Action
-from remit.model.messaging.mail import AddressKind, Message
+from remit.model.messaging.mail import AddressKind, Message, heading
 from remit.model.organisation.decision import BY_REMIT, Decision, deny
 from remit.model.organisation.principal import ActorKind
 from remit.model.work.file import Access
@@ -110,6 +110,11 @@ def body_of(ctx: Context, message: Message) -> tuple[str, bool]:
     whole = version.size <= LONGEST_SHOWN
     # The cut may split a character; its first bytes are dropped.
     return content.decode(errors="replace" if whole else "ignore"), whole
+
+
+def title(ctx: Context, message: Message) -> str:
+    """Return the subject of a message, or else the first line of its text."""
+    return message.subject or heading("", body_of(ctx, message)[0]).removeprefix(": ").strip()
 
 
 def _sender_name(ctx: Context, message: Message) -> str:

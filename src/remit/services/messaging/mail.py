@@ -32,6 +32,7 @@ from remit.model.organisation.grant import IN_BACKGROUND, Level, Resource, Resou
 from remit.model.organisation.principal import ActorKind
 from remit.model.text import clean_line
 from remit.model.work.file import File, FileKind
+from remit.model.work.outcome import Outcome
 from remit.model.work.wait import WaitKind
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command
@@ -50,7 +51,14 @@ from remit.services.fields import (
     Subject,
 )
 from remit.services.knowledge import documents
-from remit.services.messaging import answering, inbox, letters, origins, own_letters
+from remit.services.messaging import (
+    answering,
+    inbox,
+    letter_context,
+    letters,
+    origins,
+    own_letters,
+)
 from remit.services.organisation import tree
 from remit.services.people import users
 from remit.services.rights import grants
@@ -98,8 +106,8 @@ def send(
         str,
         Reference("address"),
         Help(
-            "agent:<name>, user:<name>, board, channel:<kind>:<id>, or agent:background to have "
-            "the text run once",
+            "agent:<name>, user:<name>, boss, board, channel:<kind>:<id>, or agent:background to "
+            "have the text run once",
             model=True,
         ),
     ],
@@ -113,9 +121,7 @@ def send(
     at_most_once: Annotated[
         bool, Help("Never hand it out a second time, even if the first attempt failed.")
     ] = False,
-    expects_reply: Annotated[
-        bool, Help("You wait with your outcome until it is answered", model=True)
-    ] = False,
+    expects_reply: Annotated[bool, Help("Your outcome waits for the reply", model=True)] = False,
     outcome: AboutOutcome | None = None,
     body_hash: str | None = None,
     new_id: str | None = None,
@@ -127,6 +133,7 @@ def send(
     """
     assert body_hash is None or new_stored is not None
     lookup.company_of_caller(ctx, company)
+    about = lookup.find(ctx, OUTCOME, outcome) if outcome else None
     message = post(
         ctx,
         to=to,
@@ -138,13 +145,14 @@ def send(
         deliver_at=deliver_at,
         at_most_once=at_most_once,
         expects_reply=expects_reply,
+        outcome=about.id if about else None,
         body_id=new_id,
         stored=new_stored,
     )
     told: shapes.CycleToldShape = {}
     why_not = not_started(ctx, message)
     if expects_reply:
-        told = _await_reply(ctx, message, outcome)
+        told = _await_reply(ctx, message, about)
     return {**views.message(message), "not_started": why_not, **told}
 
 
@@ -186,12 +194,12 @@ def _arrives_later(ctx: Context, message: Message) -> str | None:
     return None
 
 
-def _await_reply(ctx: Context, message: Message, outcome: str | None) -> shapes.CycleToldShape:
+def _await_reply(ctx: Context, message: Message, outcome: Outcome | None) -> shapes.CycleToldShape:
     """Let the sender wait, with the outcome that it is about, until the receiver replies."""
     me = ctx.actor.agent_id
     if me is None:
         raise BadInput("expects_reply: only agents wait.", "Leave it out.")
-    about = waits.own(lookup.find(ctx, OUTCOME, outcome), me) if outcome else None
+    about = waits.own(outcome, me) if outcome else None
     kind, _, who = message.address.partition(":")
     if kind not in ("agent", "user", "board") or who == me:
         raise BadInput(
@@ -231,18 +239,21 @@ def post(
     origin: MessageId | None = None,
     mark: Mark | None = None,
     about: str | None = None,
+    to_know: bool = False,
+    outcome: str | None = None,
     answers: bool = False,
     wishes: bool = True,
 ) -> Message:
     """Send a message; every way of sending ends here. With `answers`, an answer to a question may
     go to the asker, wherever that is in the tree. Without `wishes`, a person's message asks for
-    nothing, so it is no wish. `about` names the matter with which a letter of Remit goes."""
-    assert not from_background or ctx.actor.kind is ActorKind.SYSTEM
+    nothing, so it is no wish. `about` names the matter with which a letter of Remit goes, and
+    `to_know` one that starts no run."""
+    assert not (from_background or to_know) or ctx.actor.kind is ActorKind.SYSTEM
     assert not from_channel or ctx.actor.kind is not ActorKind.AGENT
     subject = clean_line(subject, "subject", longest=LONGEST_SUBJECT, empty_ok=True)
     if len(attachments) > MOST_ATTACHMENTS:
         raise BadInput(f"At most {MOST_ATTACHMENTS} attachments.", "Put a list into a file.")
-    address = parse_address(to)
+    address = parse_address(_boss_of_caller(ctx) or to if _is_boss(to) else to)
     if isinstance(reply_to, str):
         reply_to = letters.require_reading(ctx, lookup.find(ctx, letters.MESSAGE, reply_to))
     answered = reply_to
@@ -284,6 +295,8 @@ def post(
         origin_id=origins.for_letter(ctx, answered, origin),
         mark=mark,
         about=about,
+        to_know=to_know,
+        outcome_id=letter_context.outcome_about(ctx, answered, outcome),
         question_id=question,
         request=request,
         background=from_background,
@@ -330,6 +343,22 @@ def post(
         if by_person:
             inbox.answered_by(ctx, answered, ctx.actor)
     return message
+
+
+def _is_boss(to: object) -> bool:
+    """Return whether an address is the word for an agent's own boss."""
+    return isinstance(to, str) and to.strip().casefold() == "boss"
+
+
+def _boss_of_caller(ctx: Context) -> str | None:
+    """Return the address of the calling agent's boss; None for a person, who may mean an agent of
+    that name."""
+    me = lookup.agent_row(ctx, ctx.actor.agent_id or "")
+    if me is None:
+        return None
+    if me.boss_id is not None:
+        return f"agent:{me.boss_id}"
+    return "board" if me.boss_user_id is None else f"user:{me.boss_user_id}"
 
 
 def _hops(ctx: Context, answered: Message | None) -> int:

@@ -239,7 +239,7 @@ def cancel(
     thread: Annotated[
         str,
         Reference("thread"),
-        Help("Of a question, schedule, background job or deferred message", model=True),
+        Help("Of a question, schedule, background job or deferred message"),
     ],
 ) -> shapes.EndedShape | shapes.EndedMailShape:
     """Cancel a question, schedule, background job or deferred message."""

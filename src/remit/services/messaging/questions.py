@@ -68,6 +68,7 @@ def ask(
         text=answering.as_letter(question_row, "Answer by replying to this message."),
         subject=heading("Question", question),
         question=question_row.id,
+        outcome=about[0].id if about else None,
     )
     return {**views.question(question_row), **cycles.told(ctx, wait)}
 

@@ -255,8 +255,36 @@ class ReceivedMessageShape(TakenMessageShape):
     delivered_at: Moment
 
 
+class TitledIdShape(TitledShape):
+    id: str
+
+
+class QuoteShape(TitledIdShape):
+    """An earlier letter, cut to its beginning and end."""
+
+    sender: str
+    sender_name: str
+    created_at: Moment
+    body: str
+    body_cut: bool
+
+
+class LetterContextShape(TypedDict):
+    """The letters that one answers, and the outcome that it is about."""
+
+    in_reply_to: TitledIdShape | None
+    #: The letter that it answers and the one before that, oldest first.
+    quotes: list[QuoteShape]
+    #: The outcome that it is about.
+    about: TitledIdShape | None
+
+
+class TurnMessageShape(TakenMessageShape, LetterContextShape):
+    """A message with what is needed to act on it without remembering anything."""
+
+
 class InboxShape(TypedDict):
-    messages: list[TakenMessageShape]
+    messages: list[TurnMessageShape]
     #: How many wait in all.
     waiting: int
 

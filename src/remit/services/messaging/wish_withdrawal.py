@@ -290,6 +290,7 @@ def _tell(
             f"Taken back: {subject}",
             f"{_by(ctx)} took back the letter {subject!r} (message:{letter.id}). Do not go on with "
             f"what was made of it.{what}",
+            to_know=True,
         )
 
 

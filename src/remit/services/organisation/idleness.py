@@ -7,7 +7,7 @@ from remit.model.messaging.turn import quoted
 from remit.model.organisation.agent import HUMAN, Agent, AgentStatus
 from remit.model.organisation.approval import Approval, ApprovalStatus, ApprovalType
 from remit.model.text import plural
-from remit.model.work.outcome import Look, Outcome, OutcomeStatus
+from remit.model.work.outcome import Look, Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup, shapes
 from remit.services.command import Context, query
 from remit.services.execution import accounts, error_recovery
@@ -22,6 +22,7 @@ from remit.store.execution import jobs as job_statements
 from remit.store.execution import runs as statements
 from remit.store.organisation import governance
 from remit.store.work import outcomes as outcome_statements
+from remit.store.work import waits as wait_statements
 
 #: Longest error of a run that is quoted.
 _QUOTED = 500
@@ -156,6 +157,11 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
     if later is not None:
         outcome = ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=later)[0]
         at = moment(later)
+        if outcome.kind is OutcomeKind.INBOX:
+            return "nothing_new", (
+                "Nothing to do. It has mail that is only to know, and reads it in its next run, at "
+                f"the latest at {at}."
+            )
         if outcome.look_for == Look.DEFERRAL:
             return "deferred", f"“{outcome.title}” was put off until {at}."
         return "reviewing_at", f"Nothing new; next review of “{outcome.title}” at {at}."
@@ -163,6 +169,8 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
         return "nothing_new", (
             "Nothing new since it last looked. Mail, a change or a decision starts it."
         )
+    if owed := ctx.tx.all(wait_statements.AWAITED_OF, agent=agent.id):
+        return "awaited", waits.owed(ctx, owed)
     for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):
         if outcome.status is OutcomeStatus.OPEN and (awaited := _awaited(ctx, outcome)):
             others = plural(awaited, "other outcome")

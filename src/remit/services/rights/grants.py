@@ -315,7 +315,7 @@ def listing(
     derived: bool = False,
     besides_mail: Annotated[bool, Help("Without those that came with mail.")] = False,
     titles: Annotated[bool, Help("With the titles of outcomes and files.")] = False,
-    after: Annotated[After, Help("Id of the last one seen", model=True)] = "",
+    after: Annotated[After, Help("Id of the last one seen")] = "",
     limit: Limit = 100,
 ) -> list[shapes.GrantShape | shapes.DerivedGrantShape]:
     """The live grants of one agent, or of the company; only the unused ones if asked.

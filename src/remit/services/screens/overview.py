@@ -151,7 +151,11 @@ def offered(ctx: Context) -> frozenset[str]:
         "hiring": may_hire,
         "configurations": ctx.decide(Action.CONFIG_READ, HIRING).allowed,
         "reports": has_reports,
-        "approvals": may_hire or has_reports or _asked_for_something(ctx, me),
+        # A run begins anew when something is decided, so it needs these tools until then only.
+        "approvals": _has_undecided(ctx, me)
+        or (
+            ctx.actor.run_id is None and (may_hire or has_reports or _asked_for_something(ctx, me))
+        ),
         "deciding": has_reports and approval_engine.may_decide(ctx, me),
         "loose_ends": has_reports or _left_something_open(ctx, me),
         "budget": bool(ledger.means(ctx, me)),
@@ -175,6 +179,11 @@ def _left_something_open(ctx: Context, me: str) -> bool:
 
 def _asked_for_something(ctx: Context, me: str) -> bool:
     return bool(ctx.tx.all(governance.APPROVALS, before="g", status=None, requester=me, limit=1))
+
+
+def _has_undecided(ctx: Context, me: str) -> bool:
+    """Return whether an approval that the agent requested, or is to decide, is undecided."""
+    return bool(ctx.tx.one(governance.IS_UNDECIDED_WITH, agent=me))
 
 
 def _readable(ctx: Context, agent: Agent | None) -> bool:

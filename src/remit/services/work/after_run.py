@@ -94,6 +94,7 @@ def tell_once(ctx: Context, outcome: Outcome) -> None:
         f"{outcome.title!r} (outcome:{outcome.id}) of {owner.name} was looked at again and again, "
         "and nothing came of it. Change it, close it, take it back, or write to its owner; any of "
         "these starts it at once.",
+        outcome=outcome.id,
     )
 
 

@@ -99,6 +99,7 @@ def _tell_of_part(ctx: Context, part: Outcome, status: OutcomeStatus, note: str)
                 f"{status.value.capitalize()}: {part.title}",
                 f"{ctx.actor.name or 'Remit'} {status.value} {part.title!r} (outcome:{part.id}), "
                 f"a part of {whole.title!r}.\n\n{note}".strip(),
+                outcome=part.id,
             )
 
 

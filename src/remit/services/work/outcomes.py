@@ -214,6 +214,7 @@ def change(
             f"Changed: {new.title}",
             f"{ctx.actor.name} changed {new.title!r} (outcome:{new.id}), which is yours: "
             f"{', '.join(sorted(changed)).replace('_', ' ') or 'nothing'}.",
+            outcome=new.id,
         )
     if deferred_until and waking.is_own(ctx, row.owner_id):
         after_run.put_off_by_owner(ctx, new)
@@ -287,6 +288,8 @@ def complete(
             f"agent:{row.owner_id}",
             f"Accepted: {row.title}",
             f"{ctx.actor.name} accepted what you handed in for {row.title!r}.\n\n{note}",
+            to_know=True,
+            outcome=row.id,
         )
     return {
         **views.outcome(lookup.known_outcome(ctx, row.id), ctx.now),
@@ -348,6 +351,7 @@ def reopen(
             f"Reopened: {row.title}",
             f"{ctx.actor.name} took the acceptance of {row.title!r} back, so you work again.\n\n"
             f"{note}",
+            outcome=row.id,
         )
     return {**views.outcome(lookup.known_outcome(ctx, row.id), ctx.now), **restored.as_dict()}
 

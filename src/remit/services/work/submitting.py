@@ -23,7 +23,7 @@ from remit.services.fields import Evidence, Help, OutcomeRef, Reason, Remark
 from remit.services.governance import approval_engine
 from remit.services.subjects import OUTCOME, require_named_outcome, require_outcome
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
-from remit.services.work import cycles, submissions, waits
+from remit.services.work import cycles, return_letter, submissions, waits
 from remit.store.work import waits as statements
 
 
@@ -31,8 +31,8 @@ from remit.store.work import waits as statements
     "outcomes.submit",
     AsTool(
         "outcome_submit",
-        "Hand in your mandate, or an outcome delegated to you, for the verdict of your boss, "
-        "which comes as mail. Your other outcomes: outcome_complete.",
+        "Hand in your mandate, or an outcome delegated to you; the verdict comes as mail. Your "
+        "other outcomes: outcome_complete.",
         id="outcome",
     ),
     AsRoute("POST /outcomes/{id}/submit", "submit_outcome"),
@@ -133,9 +133,8 @@ def send_back(
         ctx,
         f"agent:{row.owner_id}",
         f"Not yet: {row.title}"[:LONGEST_SUBJECT],
-        f"{ctx.actor.name} sends back what you handed in for {row.title!r} "
-        f"(outcome:{row.id}):\n\n{note}\n\n"
-        "Hand it in again with outcome_submit when that is done.",
+        return_letter.text(ctx, row, handed_in, note),
+        outcome=row.id,
     )
     if count == RETURNS_TOLD:
         _tell_above_judge(ctx, row, count)
@@ -185,6 +184,7 @@ def _ask_for_verdict(
         "\n".join(lines),
         attachments=[file["id"] for file in json.loads(submission.evidence)],
         about=waits.matter(WaitKind.SUBMISSION, submission.id),
+        outcome=outcome.id,
     )
 
 
@@ -200,6 +200,7 @@ def _tell_above_judge(ctx: Context, outcome: Outcome, count: int) -> None:
         f"Sent back {count} times: {outcome.title}"[:LONGEST_SUBJECT],
         f"The work of {owner.name} on {outcome.title!r} (outcome:{outcome.id}) was sent back "
         f"{count} times. Look at what the two do not agree about.",
+        outcome=outcome.id,
     )
 
 

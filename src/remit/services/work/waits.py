@@ -156,6 +156,14 @@ def briefly(ctx: Context, wait: Wait) -> str:
     return f"waits for {awaited(ctx, wait)} {_WHAT[wait.kind]} since {moment(wait.since)}"
 
 
+def owed(ctx: Context, waiting: list[Wait]) -> str:
+    """Sentence on who waits for an agent, for what and since when; the longest wait first."""
+    first = min(waiting, key=lambda wait: (wait.since, wait.id))
+    more = f", and {len(waiting) - 1} more wait" if len(waiting) > 1 else ""
+    who = lookup.name_of(ctx, first.agent_id)
+    return f"{who} waits for it {_WHAT[first.kind]} since {moment(first.since)}{more}."
+
+
 _WHAT = {
     WaitKind.QUESTION: "to answer a question",
     WaitKind.APPROVAL: "to decide an approval",

@@ -1,12 +1,12 @@
 """Statements about accounts of providers and set-ups of workers: closing, probing, opening."""
 
-from sqlalchemy import and_, exists, literal, literal_column, not_, or_, select
+from sqlalchemy import and_, exists, literal, literal_column, not_, null, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.clock import Micros
-from remit.model.execution.account import LONGEST_BELIEVED, Account
+from remit.model.execution.account import LONGEST_BELIEVED, UNASKED, Account
 from remit.store.engine.statement import Rows, Statement, new, scalar
-from remit.store.tables import accounts, agents, jobs, runs
+from remit.store.tables import accounts, agent_leases, agents, jobs, runs
 
 _ACCOUNTS = Rows(Account)
 _one = accounts.c.id == bind("account")
@@ -14,6 +14,7 @@ _held = accounts.c.state != literal_column("'open'")
 _setup = accounts.c.kind == literal("setup")
 #: Probes farther away than this count as due, because the clock was set back.
 _BEYOND: Micros = LONGEST_BELIEVED + 1
+_asked_late = accounts.c.ask_at > bind("now") + _BEYOND
 _due = or_(accounts.c.probe_at <= bind("now"), accounts.c.probe_at > bind("now") + _BEYOND)
 #: A probe is under way: the run of an agent, or a running background job that names the account.
 _is_probed = or_(
@@ -51,16 +52,31 @@ CHANGING = (
     "answered_at",
     "told_at",
     "told_fault",
+    "ask_at",
 )
 #: Stores the state of an account.
 CHANGE = _ACCOUNTS.update(_one, **new(*CHANGING))
+#: Somebody has waited for long.
+_is_overdue = or_(
+    *(
+        exists().where(
+            waiting.c.held_by == accounts.c.id, waiting.c.due_at <= bind("now") - UNASKED
+        )
+        for waiting in (agent_leases, jobs)
+    )
+)
+#: Its provider is not asked first, or no worker asks it though somebody waits.
+_not_asked = or_(
+    accounts.c.ask_at.is_(None),
+    and_(accounts.c.ask_at <= bind("now") - UNASKED, _is_overdue),
+)
 #: Makes a run the probe of a closed account; at most one is under way.
-PROBE = _ACCOUNTS.update(_one, _held, _due, not_(_is_probed), probe_run_id=bind("run"))
+PROBE = _ACCOUNTS.update(_one, _held, _due, _not_asked, not_(_is_probed), probe_run_id=bind("run"))
 #: Counts a run that was started while the account opens gradually.
 START = _ACCOUNTS.update(_one, started=accounts.c.started + 1)
 #: Records an answer of the provider on an open account.
 ANSWERED = _ACCOUNTS.update(_one, not_(_held), answered_at=bind("now"))
-_to_probe = and_(_held, not_(_setup), _due, not_(_is_probed))
+_to_probe = and_(_held, not_(_setup), _due, _not_asked, not_(_is_probed))
 #: Whether an account is due for a probe by a run.
 IS_TO_BE_PROBED = Statement(select(literal(1)).where(_one, _to_probe), scalar)
 #: The accounts that are due for a probe by a run.
@@ -86,6 +102,11 @@ BROKEN_ELSEWHERE = _ACCOUNTS.find(
 TO_CHECK = _ACCOUNTS.find(
     _held, _setup, _due, worker="worker", order=[accounts.c.probe_at], limit=bind("limit")
 )
+_to_ask = and_(_held, not_(_setup), or_(accounts.c.ask_at <= bind("now"), _asked_late))
+#: Closed accounts whose provider is to be asked now.
+TO_ASK = _ACCOUNTS.find(_to_ask, order=[accounts.c.ask_at], limit=bind("limit"))
+#: Makes a worker the one that asks; if it does not report, the next one asks again later.
+ASK = _ACCOUNTS.update(_one, _to_ask, ask_at=bind("again"), probe_at=bind("again"))
 #: The time of the next probe of an account or check of a set-up.
 NEXT_PROBE = Statement(
     select(accounts.c.probe_at)
@@ -96,7 +117,10 @@ NEXT_PROBE = Statement(
 )
 #: Makes closed accounts of a credential due at once, because the credential changed.
 TRY_CREDENTIAL = _ACCOUNTS.update(
-    _held, *_ACCOUNTS.same(company_id="company", credential="credential"), probe_at=bind("now")
+    _held,
+    *_ACCOUNTS.same(company_id="company", credential="credential"),
+    probe_at=bind("now"),
+    ask_at=null(),
 )
 #: Configurations of agents with an adapter, to check the adapter with.
 WITH_ADAPTER = Statement(

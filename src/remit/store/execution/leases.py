@@ -248,6 +248,8 @@ WAITING = QUEUE.find(
 )
 #: Moves the start of an agent to another time, unless it is held.
 REDATE = QUEUE.change(agent_leases.c.due_at < HELD, due_at=bind("due"))
+#: Moves the start of an agent that is due now to a later time.
+DELAY = QUEUE.change(_awake, _free, agent_leases.c.due_at == bind("now"), due_at=bind("due"))
 #: Clears the failures of an agent and makes it due now, unless its status keeps it from working.
 CALM = QUEUE.change(
     sa.exists().where(

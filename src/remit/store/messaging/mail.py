@@ -105,6 +105,7 @@ _leased = deliveries.c.status == sa.literal_column("'leased'")
 _deferred = deliveries.c.status == sa.literal_column("'deferred'")
 _dead = deliveries.c.status == sa.literal_column("'dead'")
 _by_time = (deliveries.c.deliver_at, deliveries.c.id)
+_its_message = (messages, messages.c.id == deliveries.c.message_id)
 
 #: Takes the next position of a company's queue; the lock on its event head prevents duplicates.
 NEXT_POSITION = Statement(
@@ -129,6 +130,17 @@ WAS_READ_ABOUT = _MESSAGES.any(
     company_id="company",
     about="about",
 )
+#: The newest letters of people to the owner of an outcome about it, since a time.
+FROM_PEOPLE_ABOUT = _MESSAGES.find(
+    messages.c.outcome_id == bind("outcome"),
+    messages.c.sender_kind == sa.literal_column("'user'"),
+    messages.c.created_at >= bind("since"),
+    sa.exists().where(
+        deliveries.c.message_id == messages.c.id, deliveries.c.agent_id == bind("owner")
+    ),
+    order=[messages.c.id.desc()],
+    limit=bind("limit"),
+)
 #: All deliveries of a message.
 DELIVERIES_OF = _DELIVERIES.keyed(message_id="message", order=[deliveries.c.id])
 #: Mail that waits for an agent or is with its run, in the order of its queue.
@@ -139,6 +151,19 @@ WAITING_FOR_AGENT = _DELIVERIES.find(
     order=[deliveries.c.position],
     limit=bind("limit"),
 )
+#: Of this mail, what is to act on, or only to know.
+TO_ACT_ON, TO_KNOW = (
+    _DELIVERIES.find(
+        _waiting,
+        unless("any_run", _queued, deliveries.c.run_id == bind("run")),
+        messages.c.to_know == known,
+        deliveries.c.agent_id == bind("agent"),
+        join=_its_message,
+        order=[deliveries.c.position],
+        limit=bind("limit"),
+    )
+    for known in (sa.false(), sa.true())
+)
 #: Mail that waits for vacant seats, in the order of the queue.
 WAITING_FOR_NOBODY = _DELIVERIES.find(
     _waiting,
@@ -147,8 +172,13 @@ WAITING_FOR_NOBODY = _DELIVERIES.find(
     order=[deliveries.c.position],
     limit=bind("limit"),
 )
-#: How many deliveries wait for an agent or are with its run.
-COUNT_WAITING = _DELIVERIES.count(_waiting, agent_id="agent")
+#: How many letters to act on wait for an agent or are with its run.
+COUNT_WAITING = Statement(
+    sa.select(sa.func.count())
+    .select_from(deliveries.join(*_its_message))
+    .where(deliveries.c.agent_id == bind("agent"), _waiting, messages.c.to_know == sa.false()),
+    scalar,
+)
 #: Gives a queued delivery to a run.
 LEASE = _DELIVERIES.update(_one, _queued, status="leased", run_id=bind("run"))
 #: Ends a delivery that is queued, with a run, or deferred.
@@ -186,6 +216,13 @@ REVIVE = _DELIVERIES.update(
 DISCARD = _DELIVERIES.update(_one, _dead, status="cancelled", ended_at=bind("now"))
 #: The deliveries that a run holds.
 LEASED_TO = _DELIVERIES.find(_leased, run_id="run", order=())
+#: Whether a letter that a run took up was given up when the run failed.
+GIVEN_UP_BY = _DELIVERIES.any(
+    sa.or_(
+        deliveries.c.status == sa.literal_column("'dead'"), deliveries.c.ended_why == bind("once")
+    ),
+    run_id="run",
+)
 #: Deferred mail of a company that has come due, earliest first.
 DUE = _DELIVERIES.find(
     _deferred,
@@ -221,7 +258,6 @@ DEAD_BY_OTHERS = _DELIVERIES.find(
     company_id="company",
     join=(agents, agents.c.id == deliveries.c.agent_id),
 )
-_its_message = (messages, messages.c.id == deliveries.c.message_id)
 #: Deferred deliveries of what an agent sent, by time.
 DEFERRED_BY = _DELIVERIES.find(
     messages.c.sender_agent_id == bind("agent"),

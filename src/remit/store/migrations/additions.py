@@ -118,6 +118,10 @@ ADDITIONS = {
     "0048": Additions(
         columns={"messages": ("about",), "runs": ("acted",)}, indexes=("ix_messages_about",)
     ),
+    "0049": Additions(
+        columns={"messages": ("to_know", "outcome_id"), "accounts": ("ask_at",)},
+        indexes=("ix_messages_outcome_id",),
+    ),
     "0051": Additions(
         columns={
             "companies": ("prices",),

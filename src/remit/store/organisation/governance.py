@@ -92,6 +92,19 @@ UNDECIDED_OF_AGENT = _APPROVALS.find(
     ),
     order=(),
 )
+#: Whether an approval is undecided that an agent requested or is to decide.
+IS_UNDECIDED_WITH = _APPROVALS.any(
+    _undecided,
+    sa.or_(
+        approvals.c.requested_by_agent_id == bind("agent"),
+        approvals.c.routed_to_agent_id == bind("agent"),
+    ),
+    company_id="company",
+)
+#: Whether an agent awaits another decision.
+IS_AWAITED_BY = _APPROVALS.any(
+    approvals.c.status == sa.literal_column("'pending'"), requested_by_agent_id="agent"
+)
 #: Undecided approvals that an agent is to decide.
 UNDECIDED_ROUTED_TO = _APPROVALS.find(_undecided, routed_to_agent_id="agent", order=())
 #: Routes an approval to another agent for the decision.

@@ -13,6 +13,7 @@ messages = schema.table_of(
     # Ids without foreign keys.
     *schema.required(Id, "thread_id"),
     *schema.optional(Id, "origin_id"),
+    *schema.optional(Id, "outcome_id"),
     *schema.references("runs", "sender_run_id"),
     schema.one_of("sender_kind", "agent", "user", "system"),
     schema.check(
@@ -32,8 +33,12 @@ messages = schema.table_of(
     schema.by_short_id("messages"),
     # The letters of Remit about a matter, which go with it.
     schema.partial_index("ix_messages_about", "company_id", "about", where="about IS NOT NULL"),
+    # The letters about an outcome.
+    schema.partial_index(
+        "ix_messages_outcome_id", "outcome_id", "id", where="outcome_id IS NOT NULL"
+    ),
     referable=True,
-    defaults={"expects_reply": False, "background": False},
+    defaults={"expects_reply": False, "background": False, "to_know": False},
 )
 
 deliveries = schema.table_of(

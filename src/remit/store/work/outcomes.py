@@ -64,6 +64,15 @@ ACTIONABLE = _OUTCOMES.find(
 )
 #: The inbox of an agent: an outcome that is open while the agent has mail.
 INBOX_OF = _OUTCOMES.one(outcomes.c.kind == sa.literal_column("'inbox'"), owner_id="owner")
+#: Puts an inbox off until a time, or not.
+PUT_OFF_INBOX = _OUTCOMES.update(
+    outcomes.c.id == bind("outcome"),
+    deferred_until=bind("until"),
+    look_at=bind("until"),
+    look_for=sa.case(
+        (sa.cast(bind("until"), sa.BigInteger).is_(None), sa.null()), else_="deferral"
+    ),
+)
 #: Stores title, marks and times of an outcome, if it still is at the version that was seen.
 UPDATE_OUTCOME = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"),

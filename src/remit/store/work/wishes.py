@@ -1,6 +1,6 @@
 """Statements about wishes: messages from people to agents, and the results of each."""
 
-from sqlalchemy import and_, exists, func, literal, literal_column, null, or_, select, true
+from sqlalchemy import and_, exists, false, func, literal, literal_column, null, or_, select, true
 from sqlalchemy import bindparam as bind
 
 from remit.model.execution.job import Job
@@ -79,11 +79,14 @@ NEWEST_OF_USER = _WISHES.find(
 
 #: A condition: the message of the wish itself, or one that resulted from it.
 _of_wish = or_(messages.c.id == bind("message"), messages.c.origin_id == bind("message"))
+#: A letter to know keeps no wish in work, and whoever reads one works on no wish by that.
+_to_act_on = messages.c.to_know == false()
 #: Messages that resulted from a wish.
 LETTERS_OF = _MESSAGES.find(origin_id="message", limit=bind("limit"))
 #: Deliveries to agents of a wish's message and its resulting messages that are not processed.
 UNREAD_OF = _DELIVERIES.find(
     _of_wish,
+    _to_act_on,
     deliveries.c.agent_id.is_not(None),
     deliveries.c.status.in_([literal("deferred"), literal("queued"), literal("leased")]),
     join=(messages, messages.c.id == deliveries.c.message_id),
@@ -113,7 +116,7 @@ UNFINISHED_JOBS_OF = _JOBS.find(
 _runs_of = (
     select(deliveries.c.run_id)
     .join(messages, messages.c.id == deliveries.c.message_id)
-    .where(_of_wish, deliveries.c.run_id.is_not(None))
+    .where(_of_wish, _to_act_on, deliveries.c.run_id.is_not(None))
 )
 #: Runs that took up a wish's message or a resulting one.
 RUNS_OF = _RUNS.find(runs.c.id.in_(_runs_of)).keep()

@@ -46,6 +46,8 @@ def status(outcome: Outcome) -> str:
     """The status in words, with what an owner wants to know of an open one."""
     if outcome["status"] != "open":
         return str(outcome["status"])
+    if outcome.get("waiting"):
+        return "open, waits"
     if outcome.get("actionable"):
         return "open, ready"
     if outcome.get("perpetual"):

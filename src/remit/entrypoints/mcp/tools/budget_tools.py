@@ -15,9 +15,7 @@ Amount = Annotated[int | None, Field(ge=0, le=10**12)]
 
 
 class BudgetArguments(Repeatable):
-    agent: Annotated[
-        str | None, Field(description="Somebody below you instead of you", max_length=80)
-    ] = None
+    agent: Annotated[str | None, Field(description="Somebody below you", max_length=80)] = None
     monthly_cents: Annotated[Amount, Field(description="Ask for this much a month instead")] = None
     monthly_tokens: Amount = None
     why: Annotated[str, Field(max_length=2_000)] = ""

@@ -4,6 +4,7 @@ Every tool costs a model tokens and attention. A model with a context of a few t
 better with those that most work needs; the others can still be called by name.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -18,8 +19,10 @@ NAMES: Final = (
     *("kb_browse", "kb_read", "kb_create", "kb_write"),
     *("outcome_list", "outcome_submit", "log_submit"),
 )
-#: Argument that a small model has no use for.
+#: Argument that a model has no use for: its program repeats no call by itself.
 _LEFT_OUT: Final = "idempotency_key"
+#: Descriptions that say no more than the names do.
+_SAYS_NOTHING: Final = re.compile(r"[A-Z][a-z]+ id")
 
 
 def few(tools: Sequence[Tool]) -> list[Tool]:
@@ -29,10 +32,16 @@ def few(tools: Sequence[Tool]) -> list[Tool]:
 
 
 def simpler(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema without the arguments that a small model has no use for."""
+    """Return a schema without the arguments and words that a model has no use for."""
     properties = {
-        name: property_schema
+        name: _without_empty_words(property_schema)
         for name, property_schema in schema.get("properties", {}).items()
         if name != _LEFT_OUT
     }
     return {**schema, "properties": properties}
+
+
+def _without_empty_words(schema: dict[str, Any]) -> dict[str, Any]:
+    if not _SAYS_NOTHING.fullmatch(schema.get("description", "")):
+        return schema
+    return {key: value for key, value in schema.items() if key != "description"}

@@ -57,9 +57,7 @@ class HireArguments(Repeatable):
     reports_to: Annotated[Ref | None, Field(description="You, or somebody below you")] = None
     outcome_id: Annotated[Ref | None, Field(description="Hand this outcome to it")] = None
     purpose: Annotated[str | None, Field(description="Or a mandate of its own")] = None
-    perpetual: Annotated[
-        bool | None, Field(description="false: the purpose is accomplished once; true otherwise")
-    ] = None
+    perpetual: Annotated[bool | None, Field(description="false: accomplished once")] = None
     grants: Annotated[list[HiringGrant], Field(max_length=100, default_factory=list)]
     reason: Annotated[
         str | None, Field(description="For whoever approves", max_length=hiring.LONGEST_REASON)
@@ -96,7 +94,7 @@ class ControlArguments(Repeatable):
     subtree: Annotated[
         StrictBool, Field(description="stop, go, terminate: it and everybody below it")
     ] = False
-    note: Annotated[str, Field(max_length=1000, description="Why a subtree is stopped")] = ""
+    note: Annotated[str, Field(max_length=1000, description="Why")] = ""
 
 
 #: Fields of an approval in a list; its payload is shown one by one.
@@ -213,9 +211,8 @@ def build(app: App) -> tuple[Tool, ...]:
 
     # One tool for all of these verbs, because agents pay for each tool.
     async def agent_control(caller: Caller, arguments: ControlArguments) -> Object:
-        """Stop (ends its run), undo a stop (go), restart, pause (lets its run end), resume, update
-        (to its current settings and program) or terminate an agent below you, or read its runs'
-        output (logs). With subtree, stop, go and terminate reach all below it."""
+        """Control an agent below you: stop ends its run, go undoes that; pause lets its run end;
+        update gives it its current settings and program; logs shows the output of its runs."""
         if arguments.action == "logs":
             return await run_log.latest(gate, caller, arguments.agent)
         if arguments.action == "terminate":

@@ -32,7 +32,7 @@ _CONTROLS: Final = bytes({*range(32), 127} - set(b"\t\n\r"))
 
 class ListArguments(Arguments):
     limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 100
-    after: Annotated[str, Field(description="Id of the last file seen", max_length=36)] = ""
+    after: Annotated[str, Field(max_length=36)] = ""
 
 
 class BrowseArguments(Arguments):

@@ -9,7 +9,7 @@ from alembic import op
 from remit.store.migrations import additions
 
 revision = "0051"
-down_revision = "0048"
+down_revision = "0049"
 
 _DAY = 86_400_000_000
 _OF_THE_DAY = f"""
