@@ -332,7 +332,7 @@ CHAPTERS: dict[str, tuple[Callable[[Company], None], ...]] = {
     "0028": (_changes,),
     "0033": (_forges,),
     "0035": (_checks,),
-    "0040": (_looks,),
+    "0041": (_looks,),
     "0046": (_lent,),
 }
 

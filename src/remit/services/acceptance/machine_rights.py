@@ -65,8 +65,8 @@ def of_grant(agent: str) -> str:
 
 def _setting(agent: str, name: str, value: object) -> str:
     shown = json.dumps(value, ensure_ascii=False)
-    given = shlex.quote(f"adapterConfig.{name}={value if isinstance(value, str) else shown}")
-    return f"{name} {shown} of {agent}; set it yourself with `remit agent set {agent} {given}`"
+    setting = shlex.quote(f"adapterConfig.{name}={value if isinstance(value, str) else shown}")
+    return f"{name} {shown} of {agent}; set it yourself with `remit agent set {agent} {setting}`"
 
 
 def _leaves_workspace(folder: object) -> bool:

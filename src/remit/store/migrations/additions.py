@@ -94,8 +94,8 @@ ADDITIONS = {
     "0037": Additions(
         columns={"companies": ("commit_committer", "commit_co_authors", "commit_signing")}
     ),
-    "0040": Additions(tables=("approval_looks",)),
     "0041": Additions(
+        tables=("approval_looks",),
         columns={"channel_posts": ("last_id", "part", "parts")},
         indexes=("ix_channel_posts_last_id",),
     ),
@@ -115,12 +115,13 @@ ADDITIONS = {
             "changes": ("released_commit",),
         }
     ),
-    "0048": Additions(
-        columns={"messages": ("about",), "runs": ("acted",)}, indexes=("ix_messages_about",)
-    ),
     "0049": Additions(
-        columns={"messages": ("to_know", "outcome_id"), "accounts": ("ask_at",)},
-        indexes=("ix_messages_outcome_id",),
+        columns={
+            "messages": ("about", "to_know", "outcome_id"),
+            "runs": ("acted",),
+            "accounts": ("ask_at",),
+        },
+        indexes=("ix_messages_about", "ix_messages_outcome_id"),
     ),
     "0051": Additions(
         columns={

@@ -24,8 +24,8 @@ def routes(site: Site) -> Routes:
 
 async def show(visit: Visit) -> Page:
     page = await visit.look(_show)
-    if (asked := page.values["asked"]) is not None:
-        await look_at(visit, [asked])
+    if (request := page.values["asked"]) is not None:
+        await look_at(visit, [request])
     return page
 
 
