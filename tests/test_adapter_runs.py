@@ -311,6 +311,10 @@ def test_codex_gets_each_skill_of_its_folder_switched_off(tmp_path: Path) -> Non
         f"{tmp_path}/elsewhere/four/SKILL.md",
     } <= off
     assert f"{work}/skills/three/SKILL.md" not in off
+    # By the name that it is reached by, and by its own.
+    (tmp_path / "link").symlink_to(work)
+    reached = codex_wall.settings(tmp_path / "link")["projects"]
+    assert reached.keys() == {str(tmp_path / "link"), str(work)}
     for number in range(2000):
         (work / f".agents/skills/{number}").mkdir()
         (work / f".agents/skills/{number}/SKILL.md").touch()

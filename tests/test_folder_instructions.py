@@ -91,6 +91,14 @@ def test_the_same_text_is_shown_once_and_the_nearest_first(folder: Path) -> None
 
 
 @pytest.mark.requirement("FX-80")
+def test_nothing_above_the_top_is_read(folder: Path) -> None:
+    for place in ("", "clones", "clones/site", "clones/site/web"):
+        put(folder / place, AGENTS=f"Of {place}.\n")
+    found = quoted_lines(read(folder, "clones/site/web", top="clones/site"))
+    assert found == ["Of clones/site/web.", "Of clones/site."]
+
+
+@pytest.mark.requirement("FX-80")
 def test_imports_inside_the_folder_are_followed(folder: Path) -> None:
     put(folder, CLAUDE="See @docs/style.md, and @my\\ notes.md.\n`@code.md`\n```\n@block.md\n```\n")
     put(folder, code="no", block="no", **{"my notes": "Spaces."})

@@ -1,4 +1,4 @@
-"""Which revisions of an approval somebody who may decide has seen, and parts of long posts in chats,
+"""Revisions of an approval that somebody who may decide has seen, and parts of long posts in chats,
 each with its number and the post that has the buttons."""
 
 from remit.store.migrations import additions
