@@ -46,10 +46,11 @@ MOST_STATEMENTS = {
     "kb_write": 9,
     "outcome create": 12,
     "mail": 22,
-    "approve": 33,
+    # It compares the request with the record, and takes unread letters about it off the lists.
+    "approve": 34,
     "hire": 35,
-    # It shows approvals whole, with the names of what they are about.
-    "first page": 96,
+    # It shows approvals whole, with the names of what they are about, and costs that are true.
+    "first page": 111,
     "run of /bin/true": 170,
 }
 
