@@ -27,7 +27,7 @@ from remit.store.engine.migrate import is_sqlite
 from tests import email_stage, runtime_stage, slack_stage
 from tests.chat_stage import linked
 from tests.company import Company, opened, run_sql
-from tests.kills import LEASE, PAUSE, free_port
+from tests.kills import LEASE, PAUSE, WAITS_FOR_A_DAY, free_port
 from tests.runtime_stage import Life, Stage
 from tests.slack_stage import SlackServer, SlackStand
 from tests.telegram_server import Telegram
@@ -269,7 +269,7 @@ class ChatOffice:
                 if not Path(f"/proc/{process}").exists():
                     self.deaths.append(kind)
                     self._begin(kind)
-            assert time.monotonic() < end_at, ("it did not come to pass", self.outside.seen())
+            assert time.monotonic() < end_at, ("it did not come to pass", self.state())
             time.sleep(0.05)
 
     # ── people ──────────────────────────────────────────────────────────────────────────────
@@ -294,10 +294,19 @@ class ChatOffice:
         finally:
             wire.close()
 
+    def state(self) -> object:
+        return {
+            "seen": self.outside.seen(),
+            "mail": self.sql("SELECT m.address, m.subject, m.to_know, d.status, d.attempt"
+                " FROM messages m JOIN deliveries d ON d.message_id = m.id"),
+            "runs": self.sql("SELECT agent_id, status, fault, substr(error, 1, 300) FROM runs"),
+            "waits": self.sql("SELECT * FROM agent_leases"),
+        }  # fmt: skip
+
     def is_quiet(self) -> bool:
         tables = ("channel_intake", "channel_posts", "channel_deliveries", "deliveries")
         waiting = "SELECT count(*) FROM {} WHERE status IN ('queued', 'leased')"
-        agent = " AND agent_id IS NOT NULL"
+        agent = f" AND agent_id IS NOT NULL AND NOT {WAITS_FOR_A_DAY}"
         queries = [
             waiting.format(table) + (agent if table == "deliveries" else "") for table in tables
         ]

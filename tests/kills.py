@@ -33,6 +33,8 @@ from tests.working import alive, eventually, program
 HIRE_EVERY = 4
 LEASE = 1.0
 PAUSE = 0.05
+#: Deliveries of letters to know: they start no run for a day, and the next one reads them.
+WAITS_FOR_A_DAY = "(status = 'queued' AND message_id IN (SELECT id FROM messages WHERE to_know))"
 
 #: For each letter: the same calls with the same keys, however often it is begun anew.
 PROGRAM = r"""

@@ -80,7 +80,9 @@ def test_what_an_agent_does_and_did_is_counted(company: Company) -> None:
         "tokens_in": 10,
         "tokens_out": 4,
         "tokens_cached": 0,
-        "cost_micros": 2500,
+        "cost_usd": 0.0025,
+        "cost_estimated": False,
+        "tokens_unpriced": 0,
     }
     none = company.call(company.board, agent_page.run_totals, agent=company.ceo.id)
     assert set(none.values()) == {0}

@@ -329,13 +329,15 @@ SAME_ANSWERS = pytest.mark.campaign("the others are answered so, and wait by the
 def test_a_model_that_goes_on_refusing_is_asked_less_and_less_and_told_of_once(
     kind: str, fault: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The board reads one message, however often it is tried."""
+    """The board reads one message, however often it is tried. After an overload a free question
+    decides whether it is tried, which is answered here."""
     shorter = tuple(pause // 10 for pause in PROBES)
     monkeypatch.setattr(account, "PROBES", shorter)
 
     async def story() -> None:
         command(kind)
         with model(kind, [Say("never heard")], fault=fault) as fake:
+            fake.lists = fault == 500
             async with stage(tmp_path) as at:
                 await at.hire("dev", kind, config(kind, fake, maxRetries=0))
                 await at.send("Please do it.", to="agent:dev")

@@ -222,7 +222,7 @@ def test_a_letter_that_kills_its_reader_is_given_up_when_others_are_read() -> No
 def test_a_run_that_keeps_its_token_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     class KeepsTokens:
         #: Touches no row.
-        REVOKE_TOKENS_OF = change(text("UPDATE tokens SET revoked_at = :now WHERE :run IS NULL"))
+        REVOKE_RUN_TOKEN = change(text("UPDATE tokens SET revoked_at = :now WHERE :run IS NULL"))
 
     monkeypatch.setattr(run_endings, "people", KeepsTokens)
     with Simulation() as sim:

@@ -90,6 +90,8 @@ class FakeModel(ABC):
         self.left = threading.Event()
         #: How often the list of models was asked for, which costs nothing.
         self.listed = 0
+        #: Answer that whatever the fault, like a provider whose models alone are overloaded.
+        self.lists = False
         #: Bodies of the requests, oldest first.
         self.requests: list[dict[str, Any]] = []
         #: What went wrong in the script itself, such as an input that could not be computed.
@@ -163,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.path.partition("?")[0].endswith("/models"):
             return self._refuse(404, "no such path")
         self.owner.listed += 1
-        if isinstance(self.owner.fault, int):
+        if isinstance(self.owner.fault, int) and not self.owner.lists:
             return self._refuse(self.owner.fault, "as the test wants it")
         models = json.dumps({"data": [{"id": "a-model"}]}).encode()
         return self._send(200, models, "application/json", len(models))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from remit.services.declared import declared_company
 from remit.services.hiring import configuration
 from remit.services.messaging import inbox
 from remit.services.organisation import agents, halts, permissions
@@ -200,7 +201,9 @@ def _(s: Scene) -> Call:
 
 @situation("applying.apply")
 def _(s: Scene) -> Call:
-    return s.by_board(company=s.c.id, document=_document(s))
+    document = _document(s)
+    shown = s.c.call(s.c.board, declared_company.preview, company=s.c.id, document=document)
+    return s.by_board(company=s.c.id, document=document, accepted=shown["digest"])
 
 
 @situation("applying.preview")
