@@ -314,16 +314,17 @@ def test_a_change_can_be_proposed_instead(office: Office, visitor: Visitor) -> N
     page.get_by_role("button", name="Propose").click()
     page.wait_for_url("**/approvals/*")
     expect(page.get_by_role("heading", level=1)).to_contain_text("change title of Proposed")
-    expect(page.get_by_role("region", name="Differences")).to_contain_text("Second in command")
-    expect(page.get_by_role("region", name="Request")).to_contain_text("It earned it.")
+    request = page.get_by_role("region", name="Request")
+    expect(request).to_contain_text("+ Second in command")
+    expect(request).to_contain_text("It earned it.")
     page.get_by_role("button", name="Request revision").click()
     again = page.get_by_role("region", name="Resubmit")
     expect(again.get_by_label("Title")).to_have_value("Second in command")
     expect(again.get_by_label("Reason")).to_have_value("It earned it.")
     again.get_by_label("Instructions").fill("Command.")
     again.get_by_role("button", name="Resubmit").click()
-    expect(page.get_by_role("region", name="Differences")).to_contain_text("Command.")
-    expect(page.get_by_role("region", name="Differences")).to_contain_text("Second in command")
+    expect(request).to_contain_text("+ Command.")
+    expect(request).to_contain_text("+ Second in command")
 
 
 def test_the_state_document_is_read_when_somebody_opens_it_and_not_before(

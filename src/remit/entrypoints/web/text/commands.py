@@ -11,20 +11,26 @@ from markupsafe import Markup, escape
 PLACES: Final = {
     "account": ("Set-up", "/setup"),
     "adapter": ("Programs and models", "/setup/adapters"),
+    "agent lend": ("the configuration of {}", "/org?q={}"),
     "agent resume": ("“Resume” of {}", "/org?q={}"),
     "agent set": ("the configuration of {}", "/org?q={}"),
+    "approval approve": ("Approvals", "/approvals"),
     "approval show": ("the approval", "/approvals/{}"),
     "bind": ("Channels", "/setup/channels"),
+    "cancel": ("“Take back”", "/inbox/{}/take-back"),
     "change": ("Changes", "/changes"),
     "company": ("Set-up", "/setup"),
+    "confirm": ("the decision", "/confirmations/{}"),
     "doctor": ("Doctor", "/instance"),
     "event verify": ("Verify", "/events"),
     "folder": ("Folders", "/setup/folders"),
+    "grant give": ("the rights of {}", "/org?q={}"),
     "inbox": ("Mail", "/inbox"),
     "link": ("Account", "/account"),
     "mcp": ("MCP servers", "/setup/mcp-servers"),
     "org": ("Organisation", "/org"),
     "outcome show": ("the outcome", "/outcomes/{}"),
+    "read": ("the letter", "/inbox/{}"),
     "repo check": ("Checks of repositories", "/setup/checks"),
     "repo checks": ("Checks of repositories", "/setup/checks"),
     "run show": ("open the run", "/runs/{}"),
@@ -38,8 +44,12 @@ _LITERAL: Final = re.compile(r"`([^`\n]+)`")
 def place(command: str) -> tuple[str, str] | None:
     """Label and address of the page that does the same as a command."""
     noun, _, rest = command.partition(" ")
-    verb, _, rest = rest.partition(" ")
-    link = PLACES.get(f"{noun} {verb}") or PLACES.get(noun)
+    verb, _, after_verb = rest.partition(" ")
+    link = PLACES.get(f"{noun} {verb}")
+    if link is not None:
+        rest = after_verb
+    else:
+        link = PLACES.get(noun)
     if link is None:
         return None
     words, address = link
