@@ -29,6 +29,7 @@ from remit.services.messaging import mail, questions, schedules
 from remit.services.organisation import agents, halts, permissions
 from remit.services.people import users
 from remit.services.record import events
+from remit.services.redaction import REMOVED
 from remit.services.screens import needs_you
 from remit.testing.clock import A_DAY, VirtualClock
 from tests import change_stage
@@ -270,8 +271,8 @@ def test_the_preview_shows_what_it_would_run_reach_and_be_lent(
     }
     assert any(of == "far" and "Daily" in text for of, text in texts(view, "schedule"))
     assert any("webhook, waits for its secret" in text for _, text in texts(view, "channel"))
-    variables = {text.partition("=")[0] for _, text in texts(view, "environment")}
-    assert variables == {"LD_PRELOAD", "API_TOKEN"}
+    variables = {text for _, text in texts(view, "environment")}
+    assert variables == {f"LD_PRELOAD={REMOVED}", f"API_TOKEN={REMOVED}"}
     assert "hidden-value" not in json.dumps(view)
 
 
@@ -287,6 +288,8 @@ def test_what_is_accepted_is_what_was_shown(here: Company, handed: Handed) -> No
         about["digest"] = shown(here, handed.id)["digest"]
 
     conflicts(adapterConfig={"command": "/bin/false"})
+    for library in ("/a.so", "/b.so"):  # a value that is not shown counts, too
+        conflicts(adapterConfig={"command": "/bin/false", "env": {"LD_PRELOAD": library}})
     conflicts(prompt="Instructions are not shown; what was there when it was shown counts.")
     letter: Any = {"company": handed.id, "to": f"agent:{handed.worker.id}", "body": "More."}
     here.call(here.board, mail.send, **letter)

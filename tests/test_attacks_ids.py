@@ -37,7 +37,18 @@ FREE = frozenset(
         *("body", "title", "description", "content", "subject", "question", "answer", "note"),
         *("label", "purpose", "prompt", "capabilities", "reason", "rationale", "decisionNote"),
         *("text", "error", "session", "role", "value", "options", "summary", "why", "url"),
-        *("command", "place", "ref", "username", "name", "query", "env", "headers"),
+        *(
+            "command",
+            "place",
+            "ref",
+            "username",
+            "fork",
+            "forkUsername",
+            "name",
+            "query",
+            "env",
+            "headers",
+        ),
         *("chatLLMProvider", "chatLLMModel", "adapterType", "permissionLevel", "messaging"),
         *("at", "expiresAt", "deferredUntil", "deliverAt", "cron", "timezone", "expect"),
         *("level", "mode", "op", "status", "type", "source", "what", "action", "entityType"),
@@ -271,7 +282,7 @@ def around(operation: str, place: tuple[str, ...], ours: Estate) -> Any:
 
 
 #: What is not looked at: such a grant lasts as long as what is delegated; `boss` or `board`; what
-#: the outside calls its own; the names of two secrets, which may be set later and are looked up in
+#: the outside calls its own; the names of secrets, which may be set later and are looked up in
 #: the company when they are used; a place in a repository, which cannot be reached here; a digest.
 IGNORED = {
     "POST /api/agents/{id}/lent seen",
@@ -279,6 +290,8 @@ IGNORED = {
     "GET /api/companies/{companyId}/repos/{name}/lendable ?ref",
     "POST /api/companies/{companyId}/repos apiSecret",
     "POST /api/companies/{companyId}/repos hook",
+    "POST /api/companies/{companyId}/repos forkSecret",
+    "PATCH /api/companies/{companyId}/repos/{name} forkSecret",
     "POST /api/companies/{companyId}/repos/{name}/forge apiSecret",
     "POST /api/companies/{companyId}/repos/{name}/forge hook",
     "POST /api/channels/{kind} id",

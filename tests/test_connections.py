@@ -32,16 +32,17 @@ def test_a_value_that_comes_in_never_goes_out(running: Running, tmp_path: Path) 
     place = below(board, "secrets")
     made = board.must("POST", place, {"name": "key", "value": SECRET})
     assert (made["source"], made["version"]) == ("file", 1)
-    first = Path(made["place"])
+    home = tmp_path / "home"
+    first = home / made["place"]
     assert first.read_text() == SECRET
     (listed,) = board.must("GET", place)
     assert (listed["usable"], listed["problem"]) == (True, None)
     again = board.must("POST", place, {"name": "key", "value": SECRET + "-new"})
     assert again["version"] == 2
     assert not first.exists()  # nothing is kept of what it was
-    assert Path(again["place"]).read_text() == SECRET + "-new"
+    assert (home / again["place"]).read_text() == SECRET + "-new"
     board.must("DELETE", f"{place}/key")
-    assert not Path(again["place"]).exists()
+    assert not (home / again["place"]).exists()
     assert board.must("GET", place) == []
     everything = json.dumps([made, listed, again, board.must("GET", below(board, "activity"))])
     assert SECRET not in everything
@@ -50,7 +51,6 @@ def test_a_value_that_comes_in_never_goes_out(running: Running, tmp_path: Path) 
     by_chance = {"id", "companyId", "place", "createdAt", "updatedAt"}
     assert set(listed) == set(told) | by_chance
     assert str(len(SECRET)) not in json.dumps(told)
-    home = tmp_path / "home"
     for file in home.rglob("*"):
         if file.is_file():
             assert SECRET.encode() not in file.read_bytes(), file
@@ -144,7 +144,7 @@ def test_a_secret_and_a_server_from_the_command_line(remit: Home, only: Home) ->
     refused(only("secret", "set", "key", stdin=SECRET.encode()), 1, "Only an operator")
     refused(only("mcp", "add", "up", "--command", "true"), 1, "Only an operator")
     made = mine.json("secret", "set", "key", stdin=SECRET.encode() + b"\n")
-    assert Path(made["place"]).read_text() == SECRET
+    assert (remit.folder / made["place"]).read_text() == SECRET
     key = mine("company", "signing-key", "--new").out
     assert key.startswith("ssh-ed25519 ")
     assert mine("company", "signing-key").out == key
@@ -171,7 +171,7 @@ def test_a_secret_and_a_server_from_the_command_line(remit: Home, only: Home) ->
     refused(mine("secret", "remove", "key"), 4, "up uses it")
     mine.json("mcp", "remove", "up")
     mine.json("secret", "remove", "key")
-    assert not Path(made["place"]).exists()
+    assert not (remit.folder / made["place"]).exists()
 
 
 def test_what_a_command_line_cannot_mean_is_said_before_anybody_is_asked(remit: Home) -> None:

@@ -211,7 +211,9 @@ def test_no_answer_over_http_has_a_secret(planted: Planted) -> None:
     assert search.looked_at > 600
     assert search.found == []
     # Whoever may see everything saw something at every route.
-    assert {operation for operation, _ in paths} - answered == FOR_AGENTS | NEVER_MADE
+    assert {
+        operation for operation, _ in paths
+    } - answered == FOR_AGENTS | FOR_ITS_PERSON | NEVER_MADE
     assert site.call(site.board, approvals.listing, company=planted.company)
 
 
@@ -225,6 +227,8 @@ ELSEWHERE = {
 NEVER_MADE = {"/api/instance/backups/{name}", "/api/approvals/{id}/content"}
 #: What only an agent is answered.
 FOR_AGENTS = {"/api/agents/me"}
+#: What only the person is answered whose account in a chat or by mail it came from.
+FOR_ITS_PERSON = {"/api/confirmations/{id}"}
 
 
 def routes(planted: Planted) -> list[tuple[str, str]]:

@@ -33,6 +33,7 @@ from remit.runtime.runs import lifecycle
 from remit.services.command import Verb
 from remit.services.identity import Caller
 from remit.services.knowledge import files
+from remit.services.messaging import mail
 from remit.services.organisation import agents
 from remit.services.people import companies, users
 from remit.services.record import events
@@ -126,6 +127,11 @@ class Site:
         key = self.call(self.board, agents.create_key, agent=made["id"])
         books = self.sql("SELECT state_file_id, log_file_id FROM agents WHERE id = ?", made["id"])
         return Member(made["id"], name, key["token"], *books[0])
+
+    def end_no_run_for_failed_calls(self) -> None:
+        """Switch off the limit that ends a run whose calls all fail."""
+        off: Any = {"failedCalls": "none"}
+        self.call(self.board, companies.change, company=self.company, limits=off)
 
     def begin(self, member: Member) -> lifecycle.LiveRun:
         settings = self.app.settings
@@ -453,6 +459,7 @@ def set_traps(workspace: Path, outside: Path) -> dict[str, tuple[str, str]]:
 def test_no_path_leads_out_of_the_workspace(
     site: Site, boss: Member, at_work: ScriptedAgent, workspace: Path, tmp_path: Path
 ) -> None:
+    site.end_no_run_for_failed_calls()
     made = created(at_work, "one")
     for name, (path, code) in set_traps(workspace, tmp_path).items():
         refused = refusal(at_work, "kb_create", description="stolen", path=path)
@@ -1014,6 +1021,9 @@ class Raised(NamedTuple):
     task: str
     handed_in: str
     request: str
+    #: A letter to answer, and one to handle.
+    letter: str
+    handled: str
 
 
 def raise_something(
@@ -1032,7 +1042,10 @@ def raise_something(
     with site.at_work(report) as (_, below):
         below.call("outcome_submit", id=handed_in, note="It is done.")
         asked = below.call("capability_request", resource="repo:site", level="use", why="Please.")
-    return Raised(task, handed_in, asked["id"])
+    letter, handled = (
+        boss.call("mail_send", to=member.name, body=text)["id"] for text in ("one", "two")
+    )
+    return Raised(task, handed_in, asked["id"], letter, handled)
 
 
 def confusion(
@@ -1058,15 +1071,13 @@ def confusion(
     )
     agent.call("outcome_complete", id=done["id"])
     agent.call("delegate", outcome_id=lent["id"], to=report.name)
-    me = f"agent:{mandate}"
-    letter, handled = (agent.call("mail_send", to=me, body=text) for text in ("one", "two"))
     question = agent.call("ask", question="May I?")
     spare, given_up = (
         agent.call("outcome_create", parent_id=part["id"], title=title)["id"]
         for title in ("spare", "given up")
     )
     things = {"outcome": part["id"], "agent": report.name, "file": mine["id"]}
-    things |= {"message": handled["id"], "thread": question["id"], "address": report.name}
+    things |= {"message": raised.handled, "thread": question["id"], "address": report.name}
     things |= {"grant": grant["id"], "resource": f"kb_file:{foreign}"}
     things |= dict.fromkeys(("approval", "change", "comment"), ABSENT)  # tried elsewhere
     good: dict[str, dict[str, Any]] = declared.arguments(things, whole=True) | {
@@ -1112,7 +1123,7 @@ def confusion(
             "body": "b",
             "subject": "s",
             "attachments": [mine["id"]],
-            "reply_to": letter["id"],
+            "reply_to": raised.letter,
             "deliver_at": "2999-01-01T00:00:00+00:00",
             "idempotency_key": "key",
         },
@@ -1168,7 +1179,7 @@ def confusion(
             *(*ODD_TEXT, None, "", "kb_file:", "kb_file:x", "nothing:1", "x" * 121, "repo:\0"),
         ],
         "why": [*ODD_TEXT, None, "", " \n", "a\0b", "x" * 10_001],
-        "request": [*ODD_ID, foreign, mine["id"], letter["id"], raised.task],
+        "request": [*ODD_ID, foreign, mine["id"], raised.letter, raised.task],
         "outcome_return.note": [*ODD_TEXT, None, "", " \n", "a\0b", "x" * 10_001],
         "question": [*ODD_TEXT, None, "", " \n", "a\0b", "x" * 10_001],
         "options": [5, "x", {}, [5], [None], [""], ["a\0b"], ["x" * 201], ["x"] * 21],
@@ -1289,6 +1300,7 @@ def test_thousands_of_wrong_calls_are_refused_and_change_nothing(
     outside.mkdir()
     chance = random.Random(f"confused {version}")
     with serving(tmp_path / "home") as site:
+        site.end_no_run_for_failed_calls()
         boss = site.member()
         clumsy = site.member(boss)
         report = site.member(clumsy)
@@ -1354,11 +1366,19 @@ async def exercise_work(
 
 
 async def exercise_mail(
-    call: Callable[..., Coroutine[Any, Any, dict[str, Any]]], report: Member, *, file: str
+    call: Callable[..., Coroutine[Any, Any, dict[str, Any]]],
+    site: Site,
+    report: Member,
+    *,
+    file: str,
 ) -> None:
     """The tools for mail; the caller is the boss of `report`."""
     me = (await call("outcome_list"))["outcomes"][0]["id"]
-    sent = await call("mail_send", to=me, body="Grüße 🙂", subject="s", attachments=[file])
+    await call("mail_send", to=report.name, body="Grüße 🙂", subject="s", attachments=[file])
+    letter_from_the_board: Any = {"body": "Grüße 🙂", "subject": "s", "attachments": [file]}
+    sent = await asyncio.to_thread(
+        site.call, site.board, mail.send, to=f"agent:{me}", **letter_from_the_board
+    )
     (letter,) = (await call("mail_inbox"))["messages"]
     assert (letter["id"], letter["body"], letter["attachments"]) == (sent["id"], "Grüße 🙂", [file])
     assert (await call("mail_ack", ids=[sent["id"]]))["acknowledged"] == [sent["id"]]
@@ -1374,7 +1394,7 @@ async def exercise_mail(
     assert (await call("loose_ends", agent=report.name))["loose_ends"] == []
 
 
-async def exercise(client: Client, report: Member) -> None:
+async def exercise(client: Client, site: Site, report: Member) -> None:
     """Every tool once, as a client that knows nothing of us uses them."""
 
     async def call(tool: str, **arguments: Any) -> dict[str, Any]:
@@ -1402,7 +1422,7 @@ async def exercise(client: Client, report: Member) -> None:
     assert grant["id"] in [each.get("id") for each in held]
     assert (await call("capability_revoke", id=grant["id"]))["revoked"] == [grant["id"]]
     await exercise_work(call, report, evidence=made["id"])
-    await exercise_mail(call, report, file=made["id"])
+    await exercise_mail(call, site, report, file=made["id"])
     stale = await client.call_tool("kb_write", {**made, "content": "drei"})
     assert stale.is_error
     text = stale.content[0].model_dump()["text"]
@@ -1426,7 +1446,7 @@ def test_the_official_client_uses_every_tool(
             transport = streamable_http_client(f"{site.url}/mcp", http_client=over)
             async with Client(transport, mode=mode) as client:
                 assert client.protocol_version == version
-                await exercise(client, report)
+                await exercise(client, site, report)
 
     with site.at_work(boss) as (run, _):
         asyncio.run(main(run.token))
@@ -1453,7 +1473,7 @@ def test_every_tool_works_through_the_bridge(
         child = StdioServerParameters(command=program, args=arguments, env=environment)
         async with Client(child, mode=mode) as client:
             assert client.protocol_version == version
-            await exercise(client, report)
+            await exercise(client, site, report)
 
     with site.at_work(boss) as (run, _):
         asyncio.run(main(run.token))

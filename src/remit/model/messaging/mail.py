@@ -30,6 +30,8 @@ LONGEST_UNKNOWN: Micros = DAY
 #: Longest chain of answers, so that agents do not answer each other for ever.
 MOST_HOPS = 20
 MOST_ATTACHMENTS = 50
+#: Why a letter that was to be tried at most once is done; it is part of an index.
+TRIED_ONCE = "tried once, as asked"
 LONGEST_SUBJECT = 200
 
 

@@ -91,8 +91,13 @@ def keys_here(entries: Iterable[shapes.ReachShape]) -> list[str]:
 
 
 def instructions(ctx: Context) -> str:
-    """Return a digest of what agents are told, which is not shown here."""
-    return digest_of({agent.id: [agent.prompt, agent.runtime_config] for agent in _living(ctx)})
+    """Return a digest of what agents are told, and of their settings with what is not shown."""
+    return digest_of(
+        {
+            agent.id: [agent.prompt, agent.runtime_config, agent.adapter_config]
+            for agent in _living(ctx)
+        }
+    )
 
 
 def _line(text: object) -> str:
@@ -136,8 +141,8 @@ def _standing(agent: Agent) -> str:
 
 
 def _adapter(name: str, config: Mapping[str, Any]) -> Entries:
-    """Every setting of an adapter. Variables are judged by their names, as what steers a program
-    is often said in them."""
+    """Every setting of an adapter. All variables are named, as some steer a program; the value of
+    most is not shown, as in requests for approval: any may be a secret."""
     variables = config.get("env")
     told = variables if isinstance(variables, Mapping) else {}
     others = {key: value for key, value in config.items() if key != "env" or not told}
@@ -145,7 +150,7 @@ def _adapter(name: str, config: Mapping[str, Any]) -> Entries:
         first = path.partition(".")[0]
         kind = _KINDS.get(first) or ("secret" if "secret" in path.lower() else "setting")
         yield kind, name, f"{path}: {_line(value)}"
-    for variable, value in without_secrets(dict(told))[0].items():
+    for variable, value in without_secrets({"env": dict(told)})[0]["env"].items():
         yield "environment", name, f"{variable}={_line(value)}"
 
 

@@ -14,6 +14,7 @@ from remit.model.messaging.chat import LONGEST_LABEL
 from remit.model.messaging.mail import (
     LONGEST_SUBJECT,
     MOST_ATTEMPTS,
+    TRIED_ONCE,
     AddressKind,
     Delivery,
     DeliveryStatus,
@@ -202,8 +203,8 @@ def _without_run(message: Message, value: Delivery) -> Delivery:
     if value.status is not DeliveryStatus.LEASED:
         return value
     if message.at_most_once:
-        why = "tried once, as asked"
-        return replace(value, status=DeliveryStatus.DONE, ended_at=value.deliver_at, ended_why=why)
+        end = value.deliver_at
+        return replace(value, status=DeliveryStatus.DONE, ended_at=end, ended_why=TRIED_ONCE)
     # The run may have handled it, so the next run is told.
     return replace(value, status=DeliveryStatus.QUEUED, begun=True)
 

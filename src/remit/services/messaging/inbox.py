@@ -17,6 +17,7 @@ from remit.model.messaging.mail import (
     MOST_ATTEMPTS,
     MOST_FAULTS_TOGETHER,
     MOST_PER_TURN,
+    TRIED_ONCE,
     Delivery,
     DeliveryStatus,
     Message,
@@ -50,8 +51,6 @@ GONE = "its receiver is gone"
 BROKE = "whoever read it failed, while other letters were handled"
 #: Why a letter is dead that its adapter called unreadable on every attempt.
 UNREADABLE = f"it could not be read {MOST_ATTEMPTS} times"
-#: Why a letter to be tried at most once is done although its run failed.
-TRIED_ONCE = "tried once, as asked"
 #: Letters that died of these are not revived together with others.
 OWN_FAULT = (GONE, BROKE, UNREADABLE)
 _RECEIVED = replace(
@@ -242,7 +241,7 @@ def run_ended(ctx: Context, run: RunId, agent: AgentId, *, fault: Fault | None) 
 
 def given_up_by(ctx: Context, run: RunId) -> bool:
     """Return whether a letter that a failed run took up is not handed over again."""
-    return bool(ctx.tx.one(statements.GIVEN_UP_BY, run=run, once=TRIED_ONCE))
+    return bool(ctx.tx.one(statements.GIVEN_UP_BY, run=run))
 
 
 def _put_back(ctx: Context, delivery: Delivery) -> None:

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from sqlalchemy import bindparam as bind
 
-from remit.model.messaging.mail import Delivery, Message
+from remit.model.messaging.mail import TRIED_ONCE, Delivery, Message
 from remit.model.messaging.question import Question
 from remit.model.messaging.schedule import Schedule
 from remit.store.engine.statement import Rows, Statement, new, scalar, unless
@@ -219,7 +219,8 @@ LEASED_TO = _DELIVERIES.find(_leased, run_id="run", order=())
 #: Whether a letter that a run took up was given up when the run failed.
 GIVEN_UP_BY = _DELIVERIES.any(
     sa.or_(
-        deliveries.c.status == sa.literal_column("'dead'"), deliveries.c.ended_why == bind("once")
+        deliveries.c.status == sa.literal_column("'dead'"),
+        deliveries.c.ended_why == sa.literal_column(f"'{TRIED_ONCE}'"),
     ),
     run_id="run",
 )

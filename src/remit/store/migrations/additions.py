@@ -130,6 +130,7 @@ ADDITIONS = {
             "runs": ("price",),
             "spending": ("money_estimated", "tokens_unpriced"),
         },
+        indexes=("ix_deliveries_given_up",),
         checks={
             "limits_reached": {
                 "name": "name IN ('agent_runs_per_hour', 'agent_tokens_per_day', "

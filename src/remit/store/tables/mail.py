@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, Index
 
-from remit.model.messaging.mail import Delivery, Message
+from remit.model.messaging.mail import TRIED_ONCE, Delivery, Message
 from remit.model.messaging.question import Question
 from remit.model.messaging.schedule import Schedule
 from remit.store.tables import base as schema
@@ -71,6 +71,12 @@ deliveries = schema.table_of(
     schema.partial_index("ix_deliveries_due", "deliver_at", where="status = 'deferred'"),
     schema.partial_index("ix_deliveries_dead", "company_id", "id", where="status = 'dead'"),
     schema.partial_index("ix_deliveries_run_id", "run_id", where="status = 'leased'"),
+    # Letters that a run gave up.
+    schema.partial_index(
+        "ix_deliveries_given_up",
+        "run_id",
+        where=f"status = 'dead' OR ended_why = '{TRIED_ONCE}'",
+    ),
     defaults={"begun": False, "faults": 0},
     sqlite_autoincrement=True,
 )
