@@ -139,6 +139,16 @@ def test_no_import_leads_out_of_the_folder(folder: Path, import_: str) -> None:
 
 
 @pytest.mark.requirement("FX-80")
+def test_instructions_that_the_run_finds_empty_are_not_quoted(folder: Path) -> None:
+    write(folder, ".claude/rules/.env.md", "TOKEN=secret")
+    write(folder, ".claude/skills/.env/SKILL.md", "---\ndescription: TOKEN=secret\n---\n")
+    put(folder, CLAUDE="TOKEN=secret", AGENTS="A rule.")
+    shown = read(folder, hidden=[folder / "CLAUDE.md"])
+    assert "A rule." in shown
+    assert "TOKEN" not in shown
+
+
+@pytest.mark.requirement("FX-80")
 @pytest.mark.parametrize(
     "name", [".env", ".env.local", ".git/config", "x/.netrc", ".ENV", "auth.json"]
 )

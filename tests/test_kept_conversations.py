@@ -209,6 +209,30 @@ def test_what_was_changed_is_not_resumed(tmp_path: Path, harm: Callable[[Path], 
     assert not record_of(tmp_path, "a").exists()
 
 
+def test_a_second_file_with_the_id_of_a_conversation_is_not_resumed(tmp_path: Path) -> None:
+    """The program finds it by its id, and anything may stand before its first answer."""
+    home = Home(tmp_path)
+    id_ = "01a1f5e2-6fed-7465-80b4-cd0f7c3c14df"
+    home.file = home.file.with_name(f"{id_}.jsonl")
+    other = home.file.parent.with_name("y") / home.file.name
+
+    def planted() -> None:
+        other.parent.mkdir()
+        other.write_bytes(TURN + ANSWER)
+
+    assert asyncio.run(home.run(lambda: None, resumed=False)) is None
+    why = asyncio.run(home.run(planted, resumed=True))
+    assert why == "a second file of a conversation was added"
+
+    def put(file: Path) -> None:
+        file.write_bytes(TURN + ANSWER)
+
+    # Those of other conversations, such as of an agent that the program starts, do no harm.
+    home = Home(tmp_path / "other")
+    beside = home.file.with_name(f"{id_}.jsonl")
+    assert asyncio.run(home.run(lambda: put(beside), resumed=False)) is None
+
+
 def test_a_file_that_changed_between_runs_is_not_resumed(tmp_path: Path) -> None:
     home = Home(tmp_path)
     asyncio.run(home.run(lambda: None, resumed=False))

@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -29,6 +30,8 @@ LOOK_SECONDS = 0.1
 #: Longest new part of a conversation that is read line by line.
 _MOST = 256 << 20
 _PIECE = 1 << 20
+#: The id by which a program resumes a conversation is in the name of its file.
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CHANGED = "what stood there was changed"
 
 
@@ -125,6 +128,10 @@ class Kept:
         if any(not growing.is_still(self._folder / name) for name, growing in self._seen.items()):
             return _CHANGED
         self._look()
+        ids = [found[-1] for name in self._seen if (found := _ID.findall(name))]
+        if len(set(ids)) < len(ids):
+            # The program resumes by the id, and may take either.
+            return "a second file of a conversation was added"
         for name, growing in self._seen.items():
             lines = self._lines(name, growing)
             if (why := self._of.problem(lines, turn)) is not None:

@@ -95,6 +95,9 @@ def _add(collected: _Found, path: str, depth: int = 0, by: str = "") -> None:
     if path in collected.seen or len(collected.seen) >= MOST_FILES:
         return
     collected.seen.add(path)
+    if leads_to_keys(path) or _is_hidden(collected, path):
+        _note(collected, path, "keys")
+        return
     try:
         text = _text(collected.root, path)
     except RemitError as error:
@@ -118,8 +121,6 @@ def _import(collected: _Found, path: str, imported: str, depth: int) -> None:
     wanted = posixpath.normpath(posixpath.join(collected.top, within))
     if imported.startswith(("/", "~")) or within == ".." or within.startswith("../"):
         _note(collected, imported, "outside_workspace")
-    elif leads_to_keys(wanted) or _is_hidden(collected, wanted):
-        _note(collected, wanted, "keys")
     else:
         _add(collected, wanted, depth + 1, path)
 
@@ -164,6 +165,8 @@ def _add_skills(collected: _Found, folder: str) -> None:
     """Note the skills of a folder; an agent reads one when it fits its work."""
     for name in names_inside(collected.root, folder, _MOST_NAMES):
         path = posixpath.join(folder, name, "SKILL.md")
+        if leads_to_keys(path) or _is_hidden(collected, path):
+            continue
         if len(collected.skills) >= MOST_SKILLS:
             return
         try:
