@@ -106,7 +106,8 @@ def _made(call: ast.Call, module: Any) -> re.Pattern[Any]:
     if isinstance(expression, re.Pattern):
         return expression
     flags = [ast.unparse(one) for one in [*call.args[1:], *(k.value for k in call.keywords)]]
-    wanted = [getattr(re, one[3:]) for one in flags if one.startswith("re.")]
+    each = [flag for one in flags if one.startswith("re.") for flag in one.split(" | ")]
+    wanted = [getattr(re, one.removeprefix("re.")) for one in each]
     return re.compile(expression, sum(wanted))
 
 

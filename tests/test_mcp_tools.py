@@ -1375,13 +1375,22 @@ async def exercise_mail(
     """The tools for mail; the caller is the boss of `report`."""
     me = (await call("outcome_list"))["outcomes"][0]["id"]
     await call("mail_send", to=report.name, body="Grüße 🙂", subject="s", attachments=[file])
-    letter_from_the_board: Any = {"body": "Grüße 🙂", "subject": "s", "attachments": [file]}
-    sent = await asyncio.to_thread(
-        site.call, site.board, mail.send, to=f"agent:{me}", **letter_from_the_board
-    )
+
+    def written() -> str:
+        sent = site.call(
+            site.board,
+            mail.send,
+            to=f"agent:{me}",
+            body="Grüße 🙂",
+            subject="s",
+            attachments=[file],
+        )
+        return str(sent["id"])
+
+    sent = await asyncio.to_thread(written)
     (letter,) = (await call("mail_inbox"))["messages"]
-    assert (letter["id"], letter["body"], letter["attachments"]) == (sent["id"], "Grüße 🙂", [file])
-    assert (await call("mail_ack", ids=[sent["id"]]))["acknowledged"] == [sent["id"]]
+    assert (letter["id"], letter["body"], letter["attachments"]) == (sent, "Grüße 🙂", [file])
+    assert (await call("mail_ack", ids=[sent]))["acknowledged"] == [sent]
     assert (await call("mail_inbox"))["messages"] == []
     wish = {"resource": "agent.create", "level": "use", "why": "There is much to do."}
     assert (await call("capability_request", **wish))["request"]["agent"] == me

@@ -8,8 +8,8 @@ from remit.adapters.conversation import Conversation, texts
 
 #: Attachments that Claude adds between answers, and the only texts that they have.
 _COUNTS = {
-    "total_tokens_reminder": r"<total_tokens>\d+ tokens left</total_tokens>",
-    "budget_usd": r"USD budget: \$[\d.]+/\$[\d.]+; \$-?[\d.]+ remaining",
+    "total_tokens_reminder": re.compile(r"<total_tokens>\d+ tokens left</total_tokens>"),
+    "budget_usd": re.compile(r"USD budget: \$[\d.]+/\$[\d.]+; \$-?[\d.]+ remaining"),
 }
 
 
@@ -48,19 +48,25 @@ def _is_result(part: object) -> bool:
 def _is_count(entry: Mapping[str, Any]) -> bool:
     attachment, rendered = entry.get("attachment"), entry.get("rendered", [])
     kind = attachment.get("type") if isinstance(attachment, Mapping) else None
-    pattern = _COUNTS.get(str(kind))
-    if pattern is None or not isinstance(rendered, list):
+    counts = _COUNTS.get(str(kind))
+    if counts is None or not isinstance(rendered, list):
         return False
-    whole = re.compile(rf"<system-reminder>\n{pattern}\n</system-reminder>")
     shown = texts([{"text": part.get("content")} for part in rendered if isinstance(part, Mapping)])
     own = attachment.get("text", "") if isinstance(attachment, Mapping) else None
     return (
         shown is not None
         and len(shown) == len(rendered)
-        and all(whole.fullmatch(text) for text in shown)
+        and all(counts.fullmatch(_reminder_in(text)) for text in shown)
         and isinstance(own, str)
-        and (not own or re.fullmatch(pattern, own) is not None)
+        and (not own or counts.fullmatch(own) is not None)
     )
+
+
+def _reminder_in(text: str) -> str:
+    """Return what stands in a reminder; nothing if the text is another one."""
+    begin, end = "<system-reminder>\n", "\n</system-reminder>"
+    whole = text.startswith(begin) and text.endswith(end)
+    return text[len(begin) : -len(end)] if whole else ""
 
 
 CONVERSATION = Conversation(".claude", ("projects/*.jsonl",), _foreign, _answers)
