@@ -128,7 +128,7 @@ class Kept:
         if any(not growing.is_still(self._folder / name) for name, growing in self._seen.items()):
             return _CHANGED
         self._look()
-        ids = [found[-1] for name in self._seen if (found := _ID.findall(name))]
+        ids = [matches[-1] for name in self._seen if (matches := _ID.findall(name))]
         if len(set(ids)) < len(ids):
             # The program resumes by the id, and may take either.
             return "a second file of a conversation was added"
