@@ -1380,6 +1380,7 @@ async def exercise_mail(
         sent = site.call(
             site.board,
             mail.send,
+            company=site.company,
             to=f"agent:{me}",
             body="Grüße 🙂",
             subject="s",
