@@ -3,6 +3,7 @@
 Money is counted in millionths of a dollar, tokens as the model reads and writes them.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Protocol
@@ -44,7 +45,7 @@ METERS = tuple(meter.name for meter in fields(Metered))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Priced(Metered):
+class Priced(Metered, ABC):
     """Usage with what is known of its cost."""
 
     __slots__ = ()
@@ -55,9 +56,9 @@ class Priced(Metered):
     price: str | None = None
 
     @property
+    @abstractmethod
     def is_live(self) -> bool:
         """Whether more may be reported."""
-        raise NotImplementedError
 
     @property
     def lacks_cost(self) -> bool:
