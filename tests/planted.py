@@ -10,6 +10,7 @@ that a newer version reads them.
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -245,9 +246,9 @@ def make_repository(folder: Path, tag: str) -> None:
 
 
 def ran(*folders: Path) -> set[str]:
-    """What was started, as TAG-NAME."""
-    marks = (path for folder in folders for path in folder.rglob("ran.*"))
-    return {path.name.removeprefix("ran.") for path in marks}
+    """What was started, as TAG-NAME; a program that ends may still remove folders."""
+    names = (name for folder in folders for _, _, files in os.walk(folder) for name in files)
+    return {name.removeprefix("ran.") for name in names if name.startswith("ran.")}
 
 
 def told(requests: Iterable[Mapping[str, Any]], letter: str) -> set[str]:
