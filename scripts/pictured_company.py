@@ -326,9 +326,7 @@ class Company:
         self.call("POST", f"/api/agents/{self.ids['Felix']}/pause")
         # Without a script the first page would say that she has no model.
         script = [{"tool": "outcome_list", "arguments": {}}]
-        self.call(
-            "PATCH", f"/api/agents/{self.ids['Mira']}", {"adapterConfig": {"script": script}}
-        )
+        self.call("PATCH", f"/api/agents/{self.ids['Mira']}", {"adapterConfig": {"script": script}})
         for _ in range(60):
             live = self.call("GET", self.here("runs?live=true"))
             if len(live) >= 2:

@@ -16,6 +16,7 @@ ROWS = re.findall(ROW, configuration_page.page(), re.MULTILINE)
 INTERNAL = {"REMIT_GIT_USERNAME", "REMIT_GIT_PASSWORD", "REMIT_COMPLETE"}
 
 
+@pytest.mark.requirement("FX-59")
 def test_the_page_is_up_to_date() -> None:
     assert configuration_page.PLACE.read_text() == configuration_page.page(), (
         "run: python -m remit.entrypoints.reference"

@@ -141,6 +141,21 @@ def test_links_between_documents_lead_somewhere(document: Path) -> None:
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
+def anchors(document: Path) -> set[str]:
+    """The places in a document that a link can name, as GitHub makes them of its headings."""
+    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {name.replace(" ", "-") for name in kept} | set(re.findall(r'<a id="(.+?)">', text))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_to_a_section_find_it(document: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([\w./-]*)#([\w-]+)\)", document.read_text()):
+        there = (document.parent / target) if target else document
+        assert anchor in anchors(there), f"{document.name} links to {target}#{anchor}"
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_source_files_that_a_document_names_exist(document: Path) -> None:
     for name in re.findall(
@@ -183,6 +198,18 @@ def test_the_examples_use_commands_and_options_that_exist(document: Path) -> Non
         options = {name for each in params for name in (*each.opts, *each.secondary_opts)}
         used = {word for word in words if word.startswith("--")}
         assert used <= options, f"{document.name}: {' '.join(words)}"
+
+
+@pytest.mark.requirement("FX-59")
+def test_the_index_has_every_page_by_its_title() -> None:
+    index = REPOSITORY / "docs" / "README.md"
+    listed = dict(re.findall(r"\[([^\]]+)\]\(([\w-]+\.md)\)", index.read_text()))
+    titles = {
+        path.read_text().partition("\n")[0].removeprefix("# "): path.name
+        for path in DOCUMENTS
+        if path.parent == index.parent and path != index
+    }
+    assert listed == titles
 
 
 def test_the_readme_shows_commands() -> None:
