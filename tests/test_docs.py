@@ -9,9 +9,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
-from remit.entrypoints.cli.main import cli
+from remit.entrypoints.cli.main import ALIASES, cli
 from remit.entrypoints.http.server import protocol
 from remit.ids import TokenKind, new_token
 from remit.model.messaging.mail import MOST_HOPS
@@ -172,7 +173,7 @@ def test_the_documents_say_what_a_workspace_does_not_protect() -> None:
     assert "**Not held:** the network" in runtime
     assert "Without either sandbox, programs are not started at all" in runtime
     assert "A workspace is a folder, not a sandbox" in security
-    assert "The sandbox does not hold the network" in readme
+    assert "The sandbox does not limit the network" in readme
 
 
 def test_the_readme_stays_short() -> None:
@@ -198,6 +199,26 @@ def test_the_examples_use_commands_and_options_that_exist(document: Path) -> Non
         options = {name for each in params for name in (*each.opts, *each.secondary_opts)}
         used = {word for word in words if word.startswith("--")}
         assert used <= options, f"{document.name}: {' '.join(words)}"
+
+
+#: In tables and sentences; what follows a name in capitals is the reader's.
+INLINE = re.compile(r"`(remit [a-z][^`]*)`")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_commands_within_a_sentence_exist(document: Path) -> None:
+    known = dict(commands(cli))
+    for text in INLINE.findall(document.read_text().replace("\n", " ")):
+        path, *words = text.replace("\\|", "|").split()
+        while words and f"{path} {words[0]}" in known:
+            path = f"{path} {words.pop(0)}"
+        command = known[path]
+        if isinstance(command, click.Group) and words and words[0] not in ALIASES:
+            # Only a name in the reader's words or a choice may follow a noun.
+            assert not re.fullmatch(r"[a-z][a-z-]*", words[0]), f"{document.name}: {text}"
+        options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+        used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+        assert used <= options, f"{document.name}: {text}"
 
 
 @pytest.mark.requirement("FX-59")

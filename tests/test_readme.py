@@ -1,4 +1,5 @@
-"""The README as a reader follows it: each of its commands, in its order, in a new home."""
+"""The README as a reader follows it, and the first look of docs/troubleshooting.md: each of their
+commands, in their order, in a new home."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ import pytest
 
 REPOSITORY = Path(__file__).parent.parent
 README = (REPOSITORY / "README.md").read_text()
-BLOCKS = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
+FENCED = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+BLOCKS = FENCED.findall(README)
+LOOKING = FENCED.findall((REPOSITORY / "docs" / "troubleshooting.md").read_text())
 MAKE = [line for block in BLOCKS for line in block.splitlines() if line.startswith("make ")]
 #: In the place of the program: the usual port may be in use, so the instance picks a free one.
 PROGRAM = """#!/bin/sh
@@ -49,6 +52,7 @@ def test_the_commands_of_the_readme_work_as_printed(tmp_path: Path) -> None:
     program.write_text(PROGRAM.format(remit=Path(sys.executable).with_name("remit")))
     program.chmod(0o755)
     script = "".join(block for block in BLOCKS if not block.startswith("make "))
+    script = script.replace("\nremit stop ", "\n" + "".join(LOOKING) + "remit stop ")
     assert script.count("\nremit ") >= 15
     script = re.sub(r"^(remit send .*\n)", rf"\1{RUN_ENDED}", script, flags=re.MULTILINE)
     (played := tmp_path / "played.sh").write_text(script)
