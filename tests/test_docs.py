@@ -193,6 +193,7 @@ def shell_lines(text: str) -> list[list[str]]:
 def test_the_examples_use_commands_and_options_that_exist(document: Path) -> None:
     known = dict(commands(cli))
     for _, *words in shell_lines(document.read_text()):
+        words = [*ALIASES.get(words[0], words[:1]), *words[1:]]
         paths = [" ".join(["remit", *words[:depth]]) for depth in (2, 1)]
         path = next(path for path in paths if path in known)
         params = known[path].params

@@ -93,7 +93,7 @@ def page() -> str:
         "| Key in `remit.toml` | Variable | Type | Default | Meaning | Example |",
         "|---|---|---|---|---|---|",
         f"| | `REMIT_HOME` | folder | `~/.remit` | {meanings['home']} | `/srv/remit` |",
-        *(_row(name, meanings[name]) for name in settings.known()),
+        *(_row(name, meanings[name]) for name in meanings if name in settings.known()),
     ]
     return _HEAD + "\n".join(lines) + "\n" + _TAIL
 
