@@ -51,6 +51,7 @@ def test_accounts_are_listed_and_tried_over_http(office: Office) -> None:
     assert (row["kind"], row["agentId"]) == ("held", None)
     assert row["title"] == "claude:over-http cannot be used"
     assert "1 agent waits for it." in row["cause"]
+    assert row["next"] == "remit account retry claude:over-http"
     path = office.path(f"accounts/{account['id']}/retry")
     assert office.as_agent(agent)("POST", path).status == 403
     assert office.board.must("POST", path)["triedAt"] < account["triedAt"]

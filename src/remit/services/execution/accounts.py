@@ -197,7 +197,8 @@ def _tested(account: Account, agent: Agent | None) -> str:
 
 
 def command_for(account: Account) -> str:
-    return f"remit account retry {account.name}"
+    """The command that tries a closed account at once."""
+    return f"remit account retry {shlex.quote(account.name)}"
 
 
 # ── admission ───────────────────────────────────────────────────────────────────────────────────
