@@ -148,7 +148,7 @@ def test_files_are_attached_from_here_or_from_the_knowledge_base(
     assert "(2 files)" in boss("inbox").out
     shown = staffed("read", sent["id"]).out
     assert f"kb://{stored}  {local.name}, 200 B" in shown
-    assert f"kb://{known}  Known, 5 B" in shown
+    assert f"kb://{known}  Known, 5 B\n        remit kb cat {known[-12:]}\n" in shown
     # What is attached is for the receiver.
     other = as_agent(staffed, "left")
     assert stored not in json.dumps(other.json("kb", "browse"))

@@ -93,7 +93,9 @@ def _draw_letter(session: Session, entry: Entry) -> None:
     }
     output.fields({f"  {name}": value for name, value in head.items() if value})
     for file in entry["attachments"]:
-        _say(f"  file  {_described(session, file)}", width)
+        named, *command = _described(session, file)
+        _say(f"  file  {named}", width)
+        output.say(*(f"        {line}" for line in command))
     print()
     for line in entry["body"].splitlines() or [""]:
         for piece in _pieces(output.clean(line.expandtabs(4)), width):
@@ -197,10 +199,11 @@ def _request(entry: Entry) -> str:
     return f"{request['level']} on {resource}; remit grant give --request {short(entry['id'])}"
 
 
-def _described(session: Session, file: str) -> str:
+def _described(session: Session, file: str) -> list[str]:
+    """A file's address, description and size, and the command that opens it."""
     try:
         answer = session.client.get(path("files", file))
     except RemitError:
-        return f"kb://{file}"
+        return [f"kb://{file}"]
     size = f", {output.size(answer['size'])}" if "size" in answer else ""
-    return f"kb://{file}  {answer['description']}{size}"
+    return [f"kb://{file}  {answer['description']}{size}", f"remit kb cat {short(file)}"]
