@@ -13,8 +13,9 @@ _KINDS = {
     Kind.KEY: {"id", "seq"},
     Kind.SUBJECT: {"title", "question", "letter", "subject", "description"},
     Kind.TEXT: {
-        *("allows", "answer", "cause", "denies", "doing", "fault", "found", "note", "options"),
-        *("place", "refused", "resource", "settings", "what became of it", "why"),
+        *("allows", "answer", "cause", "denies", "doing", "fault", "found", "holders", "note"),
+        *("options", "place", "refused", "resource", "settings", "url", "what became of it"),
+        *("where", "why"),
     },
     Kind.PREVIEW: {"text"},
     Kind.STEP: {"next step"},
@@ -64,4 +65,6 @@ def style(heading: str, cell: str) -> Style | None:
 def state_style(state: str) -> Style | None:
     """The colour of a state: of the last thing said about it, without its explanation."""
     last = state.partition(":")[0].rpartition(", ")[2].replace("_", " ")
-    return _STYLE_OF.get(last) or _STYLE_OF.get(last.partition(" ")[0])
+    word, _, more = last.partition(" ")
+    is_sentence = more.count(" ") > 1
+    return _STYLE_OF.get(last) or (None if is_sentence else _STYLE_OF.get(word))

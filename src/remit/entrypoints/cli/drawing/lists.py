@@ -20,7 +20,7 @@ _WHOLE, _WHOLE_FIRST = 24, 36
 _LEAST_TEXT = 24
 _MOST_LINES = 3
 #: A word of at most so many cells is not broken there.
-_WHOLE_WORD = 40
+_WHOLE_WORD = 60
 _LEAST_PREVIEW = 30
 _LEAST_FIRST = 8
 #: The order in which kinds leave the row when it is too wide.

@@ -53,7 +53,7 @@ def say(*lines: object) -> None:
 
 def broken(text: str) -> list[str]:
     """Break a text into lines as wide as the terminal; one line if there is none."""
-    width = terminal.width()
+    width = terminal.own_width()
     return [text] if width is None else terminal.wrapped(text, width, chops=False)
 
 
@@ -147,7 +147,7 @@ def fields(values: Mapping[str, object]) -> None:
     beginning."""
     shown = {name: value for name, value in values.items() if value not in (None, "", [])}
     width = max((len(name) for name in shown), default=0)
-    columns = terminal.width()
+    columns = terminal.own_width()
     room = None if columns is None else max(_LEAST_VALUE, columns - width - len(_GAP))
     for name, value in shown.items():
         text = clean(value)

@@ -26,6 +26,11 @@ def width() -> int | None:
     return max(_LEAST_WIDTH, shutil.get_terminal_size().columns)
 
 
+def own_width() -> int | None:
+    """Return the width of the terminal that is written to; None for everything else."""
+    return width() if sys.stdout.isatty() else None
+
+
 def has_colours() -> bool:
     """Whether text may be styled: on a terminal, unless NO_COLOR is set."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
