@@ -40,6 +40,7 @@ class _Column(NamedTuple):
     #: Width of its widest cell, and the least width that it can be drawn in.
     natural: int
     least: int
+    is_empty: bool
 
 
 def lines(headings: Sequence[str], rows: Sequence[Row], width: int) -> Iterator[str]:
@@ -77,7 +78,7 @@ def _column(number: int, heading: str, texts: Sequence[str]) -> _Column:
             least = min(natural, max(_LEAST_TEXT, third, word, len(heading)))
         case Kind.PREVIEW:
             least = min(natural, _LEAST_PREVIEW)
-    return _Column(number, heading, kind, natural, least)
+    return _Column(number, heading, kind, natural, least, not any(texts))
 
 
 def _arranged(everything: list[_Column], width: int) -> tuple[list[_Column], list[_Column]]:
@@ -89,7 +90,7 @@ def _arranged(everything: list[_Column], width: int) -> tuple[list[_Column], lis
         for column in reversed(everything[1:])  # the first one says whose row it is
         if column.kind is kind
     ]
-    for column in leaving:
+    for column in sorted(leaving, key=lambda column: not column.is_empty):
         if _room(beside, width) >= 0:
             break
         beside.remove(column)
