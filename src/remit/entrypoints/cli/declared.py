@@ -15,7 +15,8 @@ from typing import Any, Final
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import JSON, LIMITED, REFERENCES, Command, Group
+from remit.entrypoints.cli.options import LIMITED, Command, Group
+from remit.entrypoints.cli.parameters import JSON, REFERENCES
 from remit.entrypoints.cli.session import Session, View, path
 
 TABLE: Final = Path(__file__).with_name("declared.json")

@@ -11,16 +11,15 @@ from remit.entrypoints.cli.commands.company import budget as budgets
 from remit.entrypoints.cli.commands.company import hiring, lending
 from remit.entrypoints.cli.drawing import cells, output, reorganisation, run_view, trees
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import AGENT, AGENT_NAME, BOSS, Group, limit_option, option
+from remit.entrypoints.cli.options import Group, limit_option, option
+from remit.entrypoints.cli.parameters import AGENT, AGENT_NAME, BOSS, Whole
 from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import short
 from remit.model.connections.diff import visible
 
 name_argument = click.argument("name", type=AGENT)
 
-depth_option = option(
-    "--depth", "So many levels; everything otherwise.", type=click.IntRange(min=1)
-)
+depth_option = option("--depth", "So many levels; everything otherwise.", type=Whole(min=1))
 
 
 agent = Group("agent", help="Agents and their keys.")

@@ -8,7 +8,8 @@ import click
 from remit.entrypoints.cli.commands.work.kb import file_id
 from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.drawing.outcome_view import outcome_id
-from remit.entrypoints.cli.options import AGENT, MESSAGE, Group, limit_option, option, stated
+from remit.entrypoints.cli.options import Group, limit_option, option, stated
+from remit.entrypoints.cli.parameters import AGENT, MESSAGE
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.ids import normalise, short

@@ -7,18 +7,8 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import (
-    AGENT,
-    JSON,
-    TEXT,
-    Command,
-    F,
-    json_object,
-    option,
-    stated,
-    text_or_file,
-    together,
-)
+from remit.entrypoints.cli.options import Command, F, option, stated, together
+from remit.entrypoints.cli.parameters import AGENT, JSON, TEXT, Whole, json_object, text_or_file
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.ids import short
@@ -36,7 +26,7 @@ def _option(field: Field) -> Callable[[F], F]:
     if field.holds is Holds.ROLE:
         more = {"default": field.default, "show_default": True}
     elif field.holds is Holds.AMOUNT:
-        more = {"type": click.IntRange(min=0)}
+        more = {"type": Whole(min=0)}
     part = field.part
     if part.metavar in _INLINE:
         more = {"type": _INLINE[part.metavar]}
@@ -96,7 +86,7 @@ def hire(session: Session, /, **options: Any) -> None:
 )
 @click.argument("name", type=AGENT)
 @click.argument("changes", nargs=-1, metavar="KEY=VALUE|FILE…", required=True)
-@option("--revision", "Only if it is still at this revision.", type=click.IntRange(min=1))
+@option("--revision", "Only if it is still at this revision.", type=Whole(min=1))
 @option("--propose", "Ask for it instead of doing it.")
 @option("--reason TEXT", "Why, if it is a proposal.", default="")
 def set_(

@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import AGENT, Command, option
+from remit.entrypoints.cli.options import Command, option
+from remit.entrypoints.cli.parameters import AGENT
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import BadInput, NotFound, TooLarge
 from remit.model.connections.diff import visible

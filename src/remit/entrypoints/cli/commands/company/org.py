@@ -5,7 +5,8 @@ import click
 from remit.entrypoints.cli.commands.company import agent
 from remit.entrypoints.cli.drawing import reorganisation
 from remit.entrypoints.cli.drawing.reorganisation import carry_out, dry_run_option
-from remit.entrypoints.cli.options import AGENT, BOSS, Group, option, stated
+from remit.entrypoints.cli.options import Group, option, stated
+from remit.entrypoints.cli.parameters import AGENT, BOSS
 from remit.entrypoints.cli.session import Session
 from remit.ids import normalise
 

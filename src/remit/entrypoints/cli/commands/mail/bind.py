@@ -5,7 +5,8 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import AGENT_NAME, Group, option, stated
+from remit.entrypoints.cli.options import Group, option, stated
+from remit.entrypoints.cli.parameters import AGENT_NAME
 from remit.entrypoints.cli.session import Session, View
 from remit.errors import NotFound
 

@@ -11,7 +11,8 @@ from remit.entrypoints.cli.commands.work.outcome_graph import graph
 from remit.entrypoints.cli.drawing import outcome_view as view
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import OUTCOME, Group, limit_option, option, stated
+from remit.entrypoints.cli.options import Group, limit_option, option, stated
+from remit.entrypoints.cli.parameters import OUTCOME, Whole
 from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import short
 from remit.model.text import plural
@@ -43,7 +44,7 @@ def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) ->
 
 @outcome.command()
 @click.argument("id_", metavar="[ID]", required=False)
-@option("--depth", "The most levels to draw.", type=click.IntRange(0, 100))
+@option("--depth", "The most levels to draw.", type=Whole(0, 100))
 @option("--open", "Only what is not finished.", field="open_only")
 @option("--ids", "With whole ids.")
 def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, ids: bool) -> None:
@@ -137,8 +138,8 @@ def update(
 @option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @option("--prompt TEXT", "Instructions for the new agent.")
 @option("--grant RESOURCE LEVEL…", "Capabilities that it will need.", nargs=2)
-@option("--budget", "Cents, set aside for it.", type=click.IntRange(min=1))
-@option("--tokens", "Tokens, set aside for it.", type=click.IntRange(min=1))
+@option("--budget", "Cents, set aside for it.", type=Whole(min=1))
+@option("--tokens", "Tokens, set aside for it.", type=Whole(min=1))
 def delegate(
     session: Session,
     /,
