@@ -16,7 +16,8 @@ import click
 
 from remit.app import App
 from remit.entrypoints.cli.declared import TABLE
-from remit.entrypoints.cli.main import OVERVIEW, cli
+from remit.entrypoints.cli.main import cli
+from remit.entrypoints.cli.overview import OVERVIEW
 from remit.entrypoints.declared import chosen, declared, for_people
 from remit.entrypoints.http.server.asgi import build_asgi
 from remit.entrypoints.mcp.registry import Tool, schema_of
