@@ -11,7 +11,8 @@ from remit.entrypoints.cli.awaiting import await_answer
 from remit.entrypoints.cli.commands.work.kb import file_id, spooled, store
 from remit.entrypoints.cli.drawing import cells, letters, output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import AGENT, AGENT_NAME, MESSAGE, Command, limit_option, option
+from remit.entrypoints.cli.options import Command, limit_option, option
+from remit.entrypoints.cli.parameters import AGENT, AGENT_NAME, MESSAGE
 from remit.entrypoints.cli.session import Cell, Session, View, path
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, normalise, short
@@ -44,7 +45,7 @@ def send(
     at: str | None,
     wait: bool,
     timeout: float | None,
-) -> int:
+) -> None:
     """Send a message to an agent, a person or the board.
 
     TO is an agent's name, agent:NAME, user:NAME or board. The text comes from standard input when
@@ -61,7 +62,7 @@ def send(
 
     if not wait:
         session.show(answer, draw)
-        return 0
+        return
     if not str(answer["to"]).startswith("agent:"):
         raise BadInput(
             f"Sent {short(answer['id'])}; nobody can say when a person answers.",
@@ -69,7 +70,7 @@ def send(
         )
     if not session.as_json:
         draw(answer)
-    return await_answer(session, answer["id"], timeout)
+    await_answer(session, answer["id"], timeout)
 
 
 @click.command(cls=Command)

@@ -8,16 +8,9 @@ import click
 from remit.entrypoints.approval_text import asks_for
 from remit.entrypoints.cli.client import save
 from remit.entrypoints.cli.drawing import approval_view, cells, output
-from remit.entrypoints.cli.options import (
-    AGENT_NAME,
-    REFERENCES,
-    Group,
-    Reference,
-    limit_option,
-    option,
-    stated,
-)
-from remit.entrypoints.cli.session import Session, View, path, pick
+from remit.entrypoints.cli.options import Group, limit_option, option, stated
+from remit.entrypoints.cli.parameters import AGENT_NAME, REFERENCES, Reference, Whole
+from remit.entrypoints.cli.session import Declined, Session, View, path, pick
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, looks_like_id, several, short
 from remit.model.text import name_key
@@ -28,9 +21,7 @@ STATUSES = (*OPEN, "approved", "rejected", "cancelled")
 id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["approval"])
 which_argument = click.argument("id_", metavar="[ID|AGENT]", required=False, type=AGENT_NAME)
 note_option = option("--note TEXT", "Why; whoever asked reads it.")
-revision_option = option(
-    "--revision", "Only if it is still at this revision.", type=click.IntRange(min=1)
-)
+revision_option = option("--revision", "Only if it is still at this revision.", type=Whole(min=1))
 
 
 _READ_FIRST = {
@@ -176,12 +167,17 @@ def read_and_confirmed(session: Session, request: View, verb: str, command: str 
         raise click.UsageError(f"{verb} with --json needs the revision that was read: {read}.")
     approval_view.draw(session, request)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(f"Nothing is decided. Say it: remit {command} {read}.")
+        raise click.UsageError(
+            "Nobody is there to confirm it, so nothing was decided. To decide without a question, "
+            f"name the revision that you read: remit {command} {read}."
+        )
     if verb == "approve" and request["status"] == "pending" and not request["statement"]["whole"]:
         raise BadInput("Not all of it can be shown, so it cannot be approved.", "Reject it.")
     print()
     if not click.confirm(f"{verb.capitalize()} this?", err=True):
-        raise BadInput("Nothing is decided.", "approve, reject or revise it when you know.")
+        raise Declined(
+            "You decided nothing.", "Approve, reject or revise it when you know what you want."
+        )
 
 
 def approval_id(session: Session, text: str, *, open_only: bool = True) -> str:
