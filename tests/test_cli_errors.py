@@ -116,7 +116,7 @@ def test_a_backup_where_none_can_be_written_names_the_folder(only: Home, tmp_pat
 def test_a_time_that_is_none_says_how_to_write_one(only: Home) -> None:
     result = only("as-of", "10m", "org")
     refused(result, 2, "is not a time")
-    assert "2026-07-01T09:00:00Z" in result.err
+    assert "2026-05-01T09:00:00" in result.err
 
 
 def test_a_scenario_that_is_a_company_file_says_what_it_is(only: Home, tmp_path: Path) -> None:
@@ -133,3 +133,17 @@ def test_the_levels_of_a_file_are_those_of_a_file(only: Home) -> None:
     result = only("grant", "give", "ann", f"kb_file:{file}", "own")
     refused(result, 2, "none, read, write")
     assert "merge" not in result.err
+
+
+def test_a_backup_says_what_it_leaves_out(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home("up", "--detach", "--port", "0", "--slots", "0")
+    try:
+        for left_out in ("the board's token", "values of secrets", "home folders of agents"):
+            assert left_out in home("backup", str(tmp_path / f"{left_out}.tar")).out
+            assert left_out in " ".join(home("backup", "--help").out.split())
+        answer = home.json("backup", str(tmp_path / "x.tar"))
+        assert "the board's token" in answer["left_out"]
+        refused(home("backup", str(tmp_path / "x.tar")), 4, "exists already")
+    finally:
+        home("down")

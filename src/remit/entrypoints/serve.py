@@ -236,7 +236,7 @@ def listen(settings: Settings, host: str, port: int) -> socket.socket:
         raise BadInput(
             f"{host!r} is not an address of this machine.", "Try --host 127.0.0.1."
         ) from error
-    refuse_plain_http(settings, host, place[0])
+    refuse_plain_http(settings, host, str(place[0]))
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
