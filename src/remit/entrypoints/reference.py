@@ -194,6 +194,7 @@ def commands() -> str:
             "name": name,
             "help": surface.words or verb.words,
             "said": surface.said,
+            "examples": surface.examples,
             "method": routes[0].method,
             "paths": [route.path for route in routes],
             "is_list": bool(routes[0].page),

@@ -64,7 +64,13 @@ def _command(entry: Mapping[str, Any], group: Group) -> Command:
     if entry["is_list"]:
         parameters.append(click.Option(["--limit"], **LIMITED))
     callback = list_ if entry["is_list"] else carry_out
-    return Command(entry["name"], callback=callback, params=parameters, help=entry["help"])
+    return Command(
+        entry["name"],
+        callback=callback,
+        params=parameters,
+        help=entry["help"],
+        examples=entry["examples"],
+    )
 
 
 def _draw(_: Session, answer: View) -> None:

@@ -104,6 +104,7 @@ def submit(
         "outcome return",
         "Send back what was handed in, and say what is missing.",
         said="{title}: sent back.",
+        examples=('remit outcome return writer "The second half is missing."',),
     ),
 )
 def send_back(

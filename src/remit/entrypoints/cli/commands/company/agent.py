@@ -53,7 +53,12 @@ def tree(session: Session, depth: int | None) -> None:
     session.show(forest, lambda all_: trees.draw_agents(session.company["name"], all_, depth))
 
 
-@agent.command()
+@agent.command(
+    examples=(
+        "remit agent create researcher --boss ceo --adapter claude",
+        "remit agent create translator --boss ceo --prompt @brief.md",
+    ),
+)
 @hiring.description_options
 def create(session: Session, /, **options: Any) -> None:
     """Create an agent directly, as the board; nobody is asked.
@@ -164,7 +169,9 @@ def stop(session: Session, name: str) -> None:
     session.change("POST", path("agents", name, "stop"), tells=stopped)
 
 
-@agent.command()
+@agent.command(
+    examples=("remit agent move writer ceo",),
+)
 @name_argument
 @click.argument("boss", metavar="BOSS|board", type=BOSS)
 @reorganisation.dry_run_option

@@ -17,7 +17,6 @@ from remit.model.text import plural
     examples=(
         "remit stop",
         'remit stop writer --note "wrong brief"',
-        "remit resume writer",
     ),
 )
 @click.argument("agent", required=False, type=AGENT)

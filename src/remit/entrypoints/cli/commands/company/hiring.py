@@ -54,7 +54,13 @@ def described(options: View) -> View:
     return body
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        'remit agent hire writer --boss ceo --prompt "Write pages."',
+        "remit agent hire writer --adapter claude --budget 2000",
+    ),
+)
 @description_options
 @option("--outcome ID", "Hand this outcome to it.", field="outcomeId")
 @option("--reason TEXT", "Reason for the hire, for whoever approves it.")
@@ -83,6 +89,11 @@ def hire(session: Session, /, **options: Any) -> None:
 
     Keys are {_KEYS}; adapterConfig.KEY=VALUE changes one setting in it. A file holds them as JSON.
     """,
+    examples=(
+        "remit agent set writer title=Editor budgetMonthlyCents=2000",
+        "remit agent set writer adapterType=claude adapterConfig.model=opus",
+        "remit agent set writer settings.json --propose",
+    ),
 )
 @click.argument("name", type=AGENT)
 @click.argument("changes", nargs=-1, metavar="KEY=VALUE|FILE…", required=True)
@@ -155,7 +166,10 @@ def permissions(session: Session, name: str, may_hire: bool | None, level: str |
     session.show(answer, draw)
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=('remit agent wake writer "The brief has changed."',),
+)
 @click.argument("name", type=AGENT)
 @click.argument("reason", default="")
 def wake(session: Session, name: str, reason: str) -> None:

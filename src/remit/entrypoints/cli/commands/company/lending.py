@@ -27,7 +27,13 @@ _MOST_LOOKED_AT = 20_000
 _MOST_LEFT_OUT = 20
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        "remit agent lend writer ~/.claude",
+        "remit agent lend writer skills/review --dry-run",
+    ),
+)
 @click.argument("name", type=AGENT)
 @click.argument("folder", required=False)
 @option("--from-repo NAME", "Read the folder in a repository, instead of on this machine.")

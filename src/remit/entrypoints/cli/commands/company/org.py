@@ -24,7 +24,13 @@ def org() -> None:
 org.add_command(agent.tree)
 
 
-@org.command("insert-layer")
+@org.command(
+    "insert-layer",
+    examples=(
+        "remit org insert-layer editor writer --role pm",
+        "remit org insert-layer editor writer researcher --dry-run",
+    ),
+)
 @click.argument("name")
 @click.argument("agents", metavar="AGENT...", nargs=-1, required=True, type=AGENT)
 @option("--role TEXT", "Such as pm or cto.")
@@ -46,7 +52,12 @@ def remove_layer(session: Session, agent: str, dry_run: bool) -> None:
     carry_out(session, dry_run, operations=[{"op": "removeLayer", "agent": agent}])
 
 
-@org.command()
+@org.command(
+    examples=(
+        "remit org move writer ceo",
+        "remit org move writer board --dry-run",
+    ),
+)
 @agent_argument
 @click.argument("boss", metavar="BOSS|board", type=BOSS)
 @dry_run_option

@@ -22,7 +22,14 @@ from remit.runtime.sandbox import sandbox_policy
 _MOST_NAMED = 10
 
 
-@click.command(cls=Command, forgiving=True)
+@click.command(
+    cls=Command,
+    forgiving=True,
+    examples=(
+        "remit doctor",
+        "remit doctor --json",
+    ),
+)
 def doctor(session: Session) -> int:
     """Check this installation and say what to do next."""
     findings = [

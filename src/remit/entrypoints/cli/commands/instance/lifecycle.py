@@ -57,7 +57,14 @@ def _with_options(settings: Settings, **options: Any) -> Settings:
     return replace(settings, **given)
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        "remit up --open",
+        "remit up --detach --port 8080",
+        "remit up --model ollama/qwen3",
+    ),
+)
 @place_options
 @slots_option(0)
 @option("--detach", "Run in the background.", field="detached")
@@ -283,7 +290,14 @@ def down(session: Session) -> None:
     session.show({"stopped": pid is not None, "pid": pid}, lambda _: output.say(sentence))
 
 
-@click.command("open", cls=Command)
+@click.command(
+    "open",
+    cls=Command,
+    examples=(
+        "remit open",
+        "remit open --browser",
+    ),
+)
 @option("--browser", "Open it in a browser, too.")
 def open_(session: Session, browser: bool) -> None:
     """Print a link that signs you in to the web, once.

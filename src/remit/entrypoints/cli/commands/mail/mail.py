@@ -26,7 +26,14 @@ _STATE = "{id:short} is {status}."
 _LONGEST_INLINE = 1024 * 1024
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        'remit send ceo "Write a page about our app."',
+        'remit send writer "Use this." --attach brief.md',
+        'remit send writer "When is it done?" --wait --timeout 600',
+    ),
+)
 @click.argument("to", type=AGENT_NAME)
 @click.argument("text", metavar="[TEXT|-]", required=False)
 @option("--subject TEXT", "Subject.", default="")
@@ -73,7 +80,13 @@ def send(
     await_answer(session, answer["id"], timeout)
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        'remit reply 4b6f2d91a0c7 "Yes, go ahead."',
+        "remit reply 4b6f2d91a0c7 - < answer.txt",
+    ),
+)
 @id_argument
 @click.argument("text", metavar="[TEXT|-]", required=False)
 @attach_option
@@ -205,7 +218,14 @@ def _stored(session: Session, attached: str | Path) -> str:
     return str(file["id"])
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        "remit inbox",
+        "remit inbox --agent writer --all",
+        "remit inbox --watch",
+    ),
+)
 @option("--agent NAME", "Mail of this agent, instead of yours.", type=AGENT)
 @option("--all", "Include mail that was read.", field="everything")
 @option("--sent", "Letters you wrote, newest first, and their state.")
@@ -298,7 +318,14 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
     session.show(session.listed(target, limit), draw)
 
 
-@click.command("needs-you", cls=Command)
+@click.command(
+    "needs-you",
+    cls=Command,
+    examples=(
+        "remit needs-you",
+        "remit needs-you --watch",
+    ),
+)
 @limit_option
 @watch_option
 def needs_you(session: Session, limit: int, watch: bool) -> None:

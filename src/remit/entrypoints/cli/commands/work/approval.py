@@ -24,6 +24,7 @@ note_option = option("--note TEXT", "Why; whoever asked reads it.")
 revision_option = option("--revision", "Only if it is still at this revision.", type=Whole(min=1))
 
 
+_EXAMPLES = ("remit {0} writer", 'remit {0} 4b6f2d91a0c7 --revision 1 --note "As agreed."')
 _READ_FIRST = {
     "approve": " Without --revision, the whole request is shown, and you are asked; a script names "
     "the revision that was read.",
@@ -61,7 +62,7 @@ def _draw_list(session: Session, approvals: list[View], empty: str) -> None:
 
 # Not declared: without an id, the only request that waits is shown and confirmed.
 def _deciding(word: str, says: str) -> click.Command:
-    @approval.command(word)
+    @approval.command(word, examples=[example.format(word) for example in _EXAMPLES])
     @which_argument
     @note_option
     @revision_option
@@ -95,7 +96,9 @@ reject = _deciding("reject", "Reject a request; an agent that was to be hired is
 
 
 # Not declared: the text may come from standard input.
-@approval.command()
+@approval.command(
+    examples=('remit approval comment writer "Which model would it use?"',),
+)
 @id_argument
 @click.argument("text", required=False)
 @option("--reply-to COMMENT", "The comment that this answers.")

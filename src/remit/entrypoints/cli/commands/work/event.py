@@ -70,7 +70,13 @@ def verify(session: Session, expect: str | None) -> None:
         )
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        "remit why writer  # who wanted this agent",
+        'remit why "Write a page about our app"  # an outcome by its title',
+    ),
+)
 @click.argument("id_", metavar="ID|AGENT|TITLE", type=AGENT_NAME)
 def why(session: Session, id_: str) -> None:
     """Walk from an event, an outcome or an agent back to the person who wanted it.
@@ -107,7 +113,15 @@ def _who(session: Session, actor: str) -> str:
     return f"{kind}:{session.names.get(id_, id_)}" if colon else actor
 
 
-@click.command("as-of", cls=Command)
+@click.command(
+    "as-of",
+    cls=Command,
+    examples=(
+        "remit as-of 2026-01-15 org",
+        "remit as-of 2026-01-15T09:00:00Z grants --agent writer",
+        "remit as-of 2026-01-15 file 4b6f2d91a0c7",
+    ),
+)
 @click.argument("time")
 @click.argument("what", type=click.Choice(["org", "grants", "file"]))
 @click.argument("id_", metavar="[FILE_ID]", required=False)

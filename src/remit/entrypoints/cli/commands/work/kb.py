@@ -80,7 +80,12 @@ def _described(id_: str, version: str, sha256: str, content: bytes) -> View:
         return {**known, "content_base64": b64encode(content).decode()}
 
 
-@kb.command()
+@kb.command(
+    examples=(
+        'remit kb create "House style" style.md',
+        'echo "Be brief." | remit kb create "Tone"',
+    ),
+)
 @click.argument("description")
 @source_argument
 @option("--unlisted", "Only who has a grant learns of it.")
@@ -111,7 +116,9 @@ def _bytes(size: int) -> dict[str, str]:
     return {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
 
 
-@kb.command()
+@kb.command(
+    examples=('remit kb write "House style" style.md',),
+)
 @id_argument
 @source_argument
 @option("--if-version V:HASH", "Only if this is still the latest version; otherwise whichever is.")

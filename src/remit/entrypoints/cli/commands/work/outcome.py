@@ -68,7 +68,9 @@ def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, 
 outcome.shows(*(OUTCOME, view.draw_whole), "Show one outcome: why, how, and what happened to it.")
 
 
-@outcome.command()
+@outcome.command(
+    examples=('remit outcome create "Translate the page" --parent ceo --urgent',),
+)
 @click.argument("title")
 @option(
     "--parent ID",
@@ -128,7 +130,12 @@ def update(
     session.done(answer, sentences, partial(view.draw, session))
 
 
-@outcome.command()
+@outcome.command(
+    examples=(
+        'remit outcome delegate "Translate the page" --to writer',
+        'remit outcome delegate "Translate the page" --hire translator --role researcher',
+    ),
+)
 @id_argument
 @option("--to AGENT", "A report of its owner.")
 @option("--hire NAME", "Or a new agent of this name.")
@@ -180,7 +187,9 @@ def delegate(
     session.show(session.client.send("POST", target, body), draw)
 
 
-@outcome.command()
+@outcome.command(
+    examples=('remit outcome reclaim "Translate the page" "The market has changed."',),
+)
 @id_argument
 @click.argument("reason")
 def reclaim(session: Session, id_: str, reason: str) -> None:
