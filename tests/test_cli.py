@@ -564,7 +564,7 @@ def test_why_leads_from_an_effect_to_a_person(only: Home) -> None:
     refused(only("why", "nonsense"), 3, "There is no outcome or agent 'nonsense' here.")
 
 
-def test_a_shell_completes_the_names_of_agents(only: Home) -> None:
+def test_a_shell_completes_names_and_ids(only: Home) -> None:
     for name in ("worker", "Woodcutter", "baker"):
         only.json("agent", "create", name)
 
@@ -587,6 +587,18 @@ def test_a_shell_completes_the_names_of_agents(only: Home) -> None:
     ):
         assert completed(*words, "wo") == ["Woodcutter", "worker"], words
     assert completed("agent", "create", "wo") == []
+
+    for words in (("adapter", "show"), ("agent", "create", "new", "--adapter")):
+        assert completed(*words, "scr") == ["scripted"], words
+    assert completed("outcome", "delegate", "x", "--hire", "y", "--adapter", "scr") == ["scripted"]
+    outcome = only.json("outcome", "create", "Translate the page", "--parent", "worker")["id"]
+    for typed in ("Tran", outcome[-12:-4]):
+        assert completed("outcome", "show", typed) == [outcome[-12:]]
+    assert completed("outcome", "create", "part", "--parent", "wo") == ["Woodcutter", "worker"]
+    approval = only.json("agent", "hire", "wright")["approval"]["id"]
+    for command in (("approve",), ("reject",), ("approval", "show"), ("approval", "comment")):
+        assert completed(*command, approval[-12:-4]) == [approval[-12:]], command
+        assert completed(*command, "wr") == ["wright"], command
     only.environment["REMIT_URL"] = "http://127.0.0.1:1"
     assert completed("agent", "show", "wo") == []
 

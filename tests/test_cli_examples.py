@@ -163,11 +163,11 @@ def test_a_company_plays_the_examples(only: Home, tmp_path: Path) -> None:
         if callable(step):
             id_ = step()
             continue
-        words, file, given = line(step)
+        words, piped_in, given = line(step)
         words = [word.replace(ID, id_) for word in words]
         for name in ("brief.md", "style.md", "settings.json"):
             words = [word.replace(name, str(tmp_path / name)) for word in words]
-        result = only(*words, stdin=(tmp_path / file).read_bytes() if file else given)
+        result = only(*words, stdin=(tmp_path / piped_in).read_bytes() if piped_in else given)
         assert result.code == 0, (step, result)
         played.add(step)
     left = {example for _, example in EXAMPLES if not example.startswith(NOT_PLAYED)}

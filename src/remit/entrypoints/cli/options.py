@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from remit.entrypoints.cli.parameters import AGENT, JSON, OUTCOME, TEXT, Reference, Whole
+from remit.entrypoints.cli.parameters import ADAPTER, AGENT, JSON, OUTCOME, TEXT, Reference, Whole
 from remit.entrypoints.cli.session import Cell, Session, View, path
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,6 +46,7 @@ def shared_options() -> list[click.Parameter]:
 
 #: Types of options by what their help shows them to take; the rest are texts.
 _TAKEN: Final[Mapping[str, Any]] = {
+    "ADAPTER": ADAPTER,
     "AGENT": AGENT,
     "INTEGER": click.INT,
     "JSON": JSON,

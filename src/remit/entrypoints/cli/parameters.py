@@ -13,11 +13,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from remit.entrypoints.cli.session import Session, View
-from remit.model.text import name_key
 
 
-class AgentName(click.types.StringParamType):
-    """Parameter type of an agent's name, with shell completion."""
+class Named(click.types.StringParamType):
+    """Parameter type of a name or an id that is sent as it is, with shell completion by the kinds
+    of things that it can name."""
+
+    def __init__(self, *kinds: str) -> None:
+        self.kinds = kinds
 
     def shell_complete(
         self,
@@ -25,21 +28,19 @@ class AgentName(click.types.StringParamType):
         param: click.Parameter,  # noqa: ARG002  the base class gives it
         incomplete: str,
     ) -> list[CompletionItem]:
-        session = ctx.find_object(Session) or Session()
-        try:
-            names = sorted(agent["name"] for agent in session.agents)
-        except Exception:  # an error is reported when the command runs, not now
-            return []
-        finally:
-            session.close()
-        key = name_key(incomplete)
-        return [CompletionItem(name) for name in names if name_key(name).startswith(key)]
+        # Not needed to run a command.
+        from remit.entrypoints.cli.completing import complete
+
+        return complete(ctx, self.kinds, incomplete)
 
 
-class Reference(AgentName):
+class Reference(Named):
     """Parameter type of a reference: a name, a partial id or an agent; the command gets the id."""
 
-    def __init__(self, find: str | Callable[[Session, str], str], metavar: str = "") -> None:
+    def __init__(
+        self, find: str | Callable[[Session, str], str], metavar: str = "", *kinds: str
+    ) -> None:
+        super().__init__(*(kinds or (("agent",) if "AGENT" in metavar else ())))
         #: A function, or its path below `cli`, which is imported on use and not for the help.
         self.find = find
         self.metavar = metavar
@@ -55,12 +56,6 @@ class Reference(AgentName):
         module, _, name = self.find.rpartition(".")
         resolver_module = import_module(f"remit.entrypoints.cli.{module}")
         return getattr(resolver_module, name)(session, reference)
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        by_agent = "AGENT" in self.metavar
-        return super().shell_complete(ctx, param, incomplete) if by_agent else []
 
 
 class Whole(click.IntRange):
@@ -118,18 +113,19 @@ def command_words(command: str) -> list[str]:
 REFERENCES: Final = {
     "account": Reference("commands.company.account.account_id", "NAME"),
     "agent": Reference(Session.agent_id, "AGENT"),
-    "approval": Reference("commands.work.approval.approval_id", "ID|AGENT"),
+    "approval": Reference("commands.work.approval.approval_id", "ID|AGENT", "approval"),
     "job": Reference("commands.work.run.job_id", "ID"),
     "question": Reference("commands.mail.question.question_id", "ID|AGENT"),
     "run": Reference("drawing.run_view.run_id", "ID|AGENT"),
     "schedule": Reference("session.bare_id", "ID"),
     "message": Reference("drawing.letters.message_id", "MESSAGE"),
     "file": Reference("commands.work.kb.file_id", "FILE_ID"),
-    "outcome": Reference("drawing.outcome_view.outcome_id", "ID"),
+    "outcome": Reference("drawing.outcome_view.outcome_id", "ID", "outcome", "agent"),
 }
 AGENT, MESSAGE, OUTCOME = (REFERENCES[kind] for kind in ("agent", "message", "outcome"))
-#: A name that is sent as it is.
-AGENT_NAME: Final = AgentName()
+#: Names and ids that the command itself looks up, or sends as they are.
+ADAPTER, AGENT_NAME = Named("adapter"), Named("agent")
+APPROVAL_NAME, OUTCOME_NAME = Named("approval"), Named("outcome", "agent")
 #: An agent, or the board.
 BOSS: Final = Reference(
     lambda session, text: text if text == "board" else session.agent_id(text), "AGENT"

@@ -22,7 +22,7 @@ company = Group("company", help="Companies.")
 @click.argument("name")
 @option("--root NAME", "Its root agent; ceo, if left out.", field="rootName")
 @option(
-    "--adapter TEXT",
+    "--adapter ADAPTER",
     "Adapter of the root agent; the first that can be used, if left out.",
     field="adapterType",
 )

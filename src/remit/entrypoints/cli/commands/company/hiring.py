@@ -8,7 +8,15 @@ import click
 
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Command, F, option, stated, together
-from remit.entrypoints.cli.parameters import AGENT, JSON, TEXT, Whole, json_object, text_or_file
+from remit.entrypoints.cli.parameters import (
+    ADAPTER,
+    AGENT,
+    JSON,
+    TEXT,
+    Whole,
+    json_object,
+    text_or_file,
+)
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.ids import short
@@ -27,6 +35,8 @@ def _option(field: Field) -> Callable[[F], F]:
         more = {"default": field.default, "show_default": True}
     elif field.holds is Holds.AMOUNT:
         more = {"type": Whole(min=0)}
+    elif field.key == "adapterType":
+        more = {"type": ADAPTER}
     part = field.part
     if part.metavar in _INLINE:
         more = {"type": _INLINE[part.metavar]}

@@ -35,7 +35,7 @@ org.add_command(agent.tree)
 @click.argument("agents", metavar="AGENT...", nargs=-1, required=True, type=AGENT)
 @option("--role TEXT", "Such as pm or cto.")
 @option("--title TEXT", "Title, such as Head of Sales.")
-@option("--adapter TEXT", "How it is executed.", field="adapterType")
+@option("--adapter ADAPTER", "How it is executed.", field="adapterType")
 @option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @option("--purpose TEXT", "The outcome it is responsible for.")
 @dry_run_option
@@ -69,7 +69,7 @@ def move(session: Session, agent: str, boss: str, dry_run: bool) -> None:
 @org.command()
 @agent_argument
 @option("--user NAME", "The person who takes the seat.")
-@option("--adapter TEXT", "Or the program that does.", field="adapterType")
+@option("--adapter ADAPTER", "Or the program that does.", field="adapterType")
 @option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @dry_run_option
 def seat(session: Session, /, dry_run: bool, **options: object) -> None:

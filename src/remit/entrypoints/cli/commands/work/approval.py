@@ -9,7 +9,7 @@ from remit.entrypoints.approval_text import asks_for
 from remit.entrypoints.cli.client import save
 from remit.entrypoints.cli.drawing import approval_view, cells, output
 from remit.entrypoints.cli.options import Group, limit_option, option, stated
-from remit.entrypoints.cli.parameters import AGENT_NAME, REFERENCES, Reference, Whole
+from remit.entrypoints.cli.parameters import APPROVAL_NAME, REFERENCES, Reference, Whole
 from remit.entrypoints.cli.session import Declined, Session, View, path, pick
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, looks_like_id, several, short
@@ -19,7 +19,7 @@ OPEN = ("pending", "revision_requested")
 STATUSES = (*OPEN, "approved", "rejected", "cancelled")
 
 id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["approval"])
-which_argument = click.argument("id_", metavar="[ID|AGENT]", required=False, type=AGENT_NAME)
+which_argument = click.argument("id_", metavar="[ID|AGENT]", required=False, type=APPROVAL_NAME)
 note_option = option("--note TEXT", "Why; whoever asked reads it.")
 revision_option = option("--revision", "Only if it is still at this revision.", type=Whole(min=1))
 
@@ -228,7 +228,7 @@ def _about(session: Session, requests: list[View], name: str) -> list[View]:
 
 
 approval.shows(
-    Reference(partial(approval_id, open_only=False), "ID|AGENT"),
+    Reference(partial(approval_id, open_only=False), "ID|AGENT", "approval"),
     approval_view.draw,
     "Show a request, what changed since its last revision, and its comments.",
 )

@@ -7,7 +7,7 @@ from remit.entrypoints.cli.drawing import cells, output, trees
 from remit.entrypoints.cli.drawing.outcome_view import outcome_id
 from remit.entrypoints.cli.following import follow, newest
 from remit.entrypoints.cli.options import LIMITED, Command, Group, option
-from remit.entrypoints.cli.parameters import AGENT_NAME, Whole
+from remit.entrypoints.cli.parameters import AGENT_NAME, OUTCOME_NAME, Whole
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.ids import looks_like_id, normalise
@@ -77,7 +77,7 @@ def verify(session: Session, expect: str | None) -> None:
         'remit why "Write a page about our app"  # an outcome by its title',
     ),
 )
-@click.argument("id_", metavar="ID|AGENT|TITLE", type=AGENT_NAME)
+@click.argument("id_", metavar="ID|AGENT|TITLE", type=OUTCOME_NAME)
 def why(session: Session, id_: str) -> None:
     """Walk from an event, an outcome or an agent back to the person who wanted it.
 

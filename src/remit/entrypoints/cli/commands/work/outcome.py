@@ -12,7 +12,7 @@ from remit.entrypoints.cli.drawing import outcome_view as view
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.following import watch_option
 from remit.entrypoints.cli.options import Group, limit_option, option, stated
-from remit.entrypoints.cli.parameters import OUTCOME, Whole
+from remit.entrypoints.cli.parameters import OUTCOME, OUTCOME_NAME, Whole
 from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import short
 from remit.model.text import plural
@@ -43,7 +43,7 @@ def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) ->
 
 
 @outcome.command()
-@click.argument("id_", metavar="[ID]", required=False)
+@click.argument("id_", metavar="[ID]", required=False, type=OUTCOME_NAME)
 @option("--depth", "The most levels to draw.", type=Whole(0, 100))
 @option("--open", "Only what is not finished.", field="open_only")
 @option("--ids", "With whole ids.")
@@ -141,7 +141,7 @@ def update(
 @option("--hire NAME", "Or a new agent of this name.")
 @option("--role TEXT", "The new agent's role.")
 @option("--title TEXT", "Name of the new agent.")
-@option("--adapter TEXT", "How the new agent is executed.", field="adapterType")
+@option("--adapter ADAPTER", "How the new agent is executed.", field="adapterType")
 @option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @option("--prompt TEXT", "Instructions for the new agent.")
 @option("--grant RESOURCE LEVEL…", "Capabilities that it will need.", nargs=2)
