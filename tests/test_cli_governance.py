@@ -69,7 +69,7 @@ def test_a_hire_is_shown_sent_back_revised_and_approved(firm: Firm) -> None:
 
     back = board("approval", "revise", short, "--note", "With what?")
     assert back.out == "hire designer as designer (Designs): revision requested.\n"
-    refused(board("approval", "approve", short, "--revision", "1"), 4, "revision requested")
+    refused(board("approval", "approve", short, "--revision", "1"), 4, "sent back for changes")
     assert "With what?" in chief("approval", "show", short).out
     question = board.json("approval", "comment", short, "A pen?")
     chief("approval", "comment", short, "--reply-to", question["id"], stdin=b"A pen.\nTwo.")
@@ -325,9 +325,9 @@ def test_a_request_goes_by_whom_it_concerns(firm: Firm) -> None:
     ann, bob = firm.hire("ann"), firm.hire("bob")
     several = board("approve")
     assert (several.code, len(several.out.splitlines())) == (2, 3)
-    assert "2 requests wait" in several.err
+    assert "2 approvals wait" in several.err
     both = board("approval", "approve", "chief")
-    refused(both, 2, "Several requests concern chief")
+    refused(both, 2, "Several approvals concern chief")
     assert ann[-12:] in both.err
     assert bob[-12:] in both.err
     assert board("approval", "show", "Ann").out.startswith("chief asks to hire ann")
@@ -377,7 +377,9 @@ def test_names_stand_for_ids_where_one_thing_is_meant(firm: Firm) -> None:
     assert re.fullmatch(r"worker has read on kb_file:[0-9a-f]{12}\.", given[0])
     assert board(*given[1].split()[1:4]).out == "Revoked 1 grant.\n"
     created = board("agent", "create", "ann", "--boss", "chief", "--adapter", "scripted").out
-    assert created.splitlines()[0] == "ann is there, reports to chief and is run by scripted."
+    assert (
+        created.splitlines()[0] == "Agent ann created: it reports to chief and is run by scripted."
+    )
     assert len(created.splitlines()) == 2
     assert "may hire" in board("agent", "create", "bob", "--boss", "chief", "-v").out
     asked = tool(firm.chief, "ask", question="Which?")
@@ -449,7 +451,7 @@ def test_accepting_says_who_ends_and_reopening_who_is_back(firm: Firm) -> None:
     own = Home(board.folder, {**board.environment, "REMIT_TOKEN": token})
     # The person of the chief is not its boss, and judges all the same.
     handed_in = own("outcome", "submit", writer, "--note", "It is written.").out.splitlines()
-    assert handed_in[-1].endswith("handed in; it waits for the verdict.")
+    assert handed_in[-1].endswith("submitted; it waits for the verdict.")
     returned = board("outcome", "return", writer, "Too long.").out.splitlines()
     assert returned[-1].endswith("sent back.")
     assert "Too long." in own("inbox").out

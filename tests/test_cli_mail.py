@@ -488,7 +488,7 @@ def test_who_stops_waiting_leaves_the_letter_where_it_is(staffed: Home) -> None:
         waiting.send_signal(signal.SIGINT)
         said = waiting.stderr.read()
         assert waiting.wait(60) == 130
-    assert "It goes on without you. The answer will be in: remit read" in said
+    assert "The work continues. The answer will be in: remit read" in said
     assert len(staffed.json("inbox", "--agent", "boss")) == 2
     refused(staffed("send", "boss", "x", "--timeout", "1"), 2, "--wait")
 

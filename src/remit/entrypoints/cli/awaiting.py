@@ -28,7 +28,7 @@ def await_answer(session: Session, message: str, timeout: float | None) -> None:
     try:
         trace, replies = _watch(session, message, timeout)
     except KeyboardInterrupt:
-        output.note(f"It goes on without you. The answer will be in: remit read {short(message)}")
+        output.note(f"The work continues. The answer will be in: remit read {short(message)}")
         raise
     if session.as_json:
         session.show({"id": message, "trace": trace, "replies": replies}, lambda _: None)

@@ -75,11 +75,11 @@ def _created(session: Session, new_agent: View) -> Iterator[str]:
     boss = session.agent_name(new_agent["reportsTo"]) if new_agent["reportsTo"] else "the board"
     name = new_agent["name"]
     if new_agent["adapterType"] == "human":
-        yield f"{name} is there, a person's seat that reports to {boss}."
+        yield f"Agent {name} created: a person's seat that reports to {boss}."
         if not new_agent["seatUserId"]:
             yield f"Next: remit org seat {name} --user NAME"
         return
-    yield f"{name} is there, reports to {boss} and is run by {new_agent['adapterType']}."
+    yield f"Agent {name} created: it reports to {boss} and is run by {new_agent['adapterType']}."
     yield f'Next: remit send {name} "…", or give it an outcome'
 
 
@@ -164,8 +164,8 @@ def purge(session: Session, name: str, yes: bool) -> None:
 @agent.command()
 @name_argument
 def stop(session: Session, name: str) -> None:
-    """End what an agent is doing and keep it from being started."""
-    stopped = "{name} is stopped; `remit agent start {name}` lets it work again."
+    """End an agent's run, and start none until it is resumed."""
+    stopped = "{name} is stopped; `remit resume {name}` lets it work again."
     session.change("POST", path("agents", name, "stop"), tells=stopped)
 
 

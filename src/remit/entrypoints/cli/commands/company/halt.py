@@ -1,4 +1,4 @@
-"""`remit stop` and `remit resume`: halt the company or a subtree, and let it go on."""
+"""`remit stop` and `remit resume`: halt the company or a subtree, and resume it."""
 
 from typing import Any, NamedTuple
 
@@ -55,7 +55,7 @@ def stop(session: Session, agent: str | None, note: str | None) -> None:
         else:
             ended = plural(halt["runsEnded"], "run")
             output.say(f"{what} stopped; {ended} ended. Mail is kept, and the instance runs on.")
-        output.say(f"`{go_command(halt)}` lets it go on.")
+        output.say(f"`{go_command(halt)}` ends the halt.")
 
     session.show(answer, draw)
 
@@ -86,8 +86,7 @@ def resume(session: Session, agent: str | None) -> None:
         left = [halt for halt in listed(session, named.company) if halt["agentId"] is None]
 
     def draw(_: View) -> None:
-        are = "is" if len(ended) == 1 else "are"
-        output.say(f"{named.name} goes on: its {' and its '.join(ended)} {are} ended.")
+        output.say(f"Resumed {named.name}: ended its {' and its '.join(ended)}.")
         for other in left:
             output.say(line(other))
 
@@ -141,7 +140,7 @@ def line(halt: View) -> str:
     because = f" ({halt['note']})" if halt["note"] else ""
     return (
         f"{what} stopped by {halt['byName']} since {output.when(halt['since'])}{because}; "
-        f"`{go_command(halt)}` lets it go on."
+        f"`{go_command(halt)}` ends the halt."
     )
 
 

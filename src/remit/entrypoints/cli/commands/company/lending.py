@@ -62,7 +62,7 @@ def lend(session: Session, /, name: str, folder: str | None, **options: Any) -> 
         session.show(session.client.get(target), _draw_all)
         return
     if not (options["dry_run"] or options["yes"] or sys.stdin.isatty()):
-        raise BadInput("Nobody is there to confirm it.", "Look with --dry-run, then add --yes.")
+        raise BadInput("Nobody can be asked to confirm it.", "Look with --dry-run, then add --yes.")
     body, stayed = _asked(session, folder, options)
     shown = session.client.send("POST", target, {**body, "dryRun": True})
     shown["leftOut"] = [*stayed, *shown["leftOut"]]

@@ -102,7 +102,9 @@ def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...])
     away = letter["sender"] == own_address or overheard
     to = letter["to"] if away else letter["sender"]
     if to == "system":
-        raise BadInput("Remit wrote it, and reads no answers.", "Write to an agent: remit send.")
+        raise BadInput(
+            "Remit wrote this message and reads no answers.", "Write to an agent with `remit send`."
+        )
     subject = letter["subject"]
     if subject and not subject.lower().startswith("re:"):
         subject = f"Re: {subject}"[:200]
@@ -124,7 +126,7 @@ _ENDS = {
     "outcomes": "outcome: {title} ({owner})",
     "agents": "agent {name}",
     "questions": "question: {text}",
-    "approvals": "request: {about}",
+    "approvals": "approval: {about}",
     "jobs": "background job of {agent}",
 }
 
@@ -134,14 +136,14 @@ _ENDS = {
 @option("--dry-run", "Only show what would end.")
 @option("--yes", "Do not ask for confirmation.")
 def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
-    """Cancel a message that you sent, with the work that came of it.
+    """Take back a request: a message that you sent, with the work that came of it.
 
-    A message to an agent ends with the outcomes, runs, hires and requests that it led to, except
+    It ends with the outcomes, runs, hires and approvals that it led to, except
     those that something else also needs. The command first shows what would end.
     """
     target = path("messages", id_, "cancel")
     if not (dry_run or yes or sys.stdin.isatty()):
-        raise BadInput("Nobody is there to confirm it.", "Look with --dry-run, then add --yes.")
+        raise BadInput("Nobody can be asked to confirm it.", "Look with --dry-run, then add --yes.")
     if dry_run or not yes:
         preview = session.client.send("POST", target, {"dryRun": True})
         if dry_run:
@@ -162,7 +164,7 @@ def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
 def _draw_ends(ends: View, title: str, *, note: bool = False) -> None:
     say = output.note if note else output.say
     lines = [line.format_map(entry) for name, line in _ENDS.items() for entry in ends[name]]
-    say(title if lines else "Nothing was made of it that would end.")
+    say(title if lines else "Nothing came of it that would end.")
     for line in lines:
         say(f"  {line}")
     if ends["kept"]:
@@ -305,7 +307,7 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
     target = session.under_company("dead-letters")
     if everything:
         answer = session.client.send("POST", f"{target}/revive")
-        sentence = f"{plural(len(answer['revived']), 'letter')} back in line."
+        sentence = f"{plural(len(answer['revived']), 'letter')} queued again."
         session.show(answer, lambda _: output.say(sentence))
         return
 
@@ -313,7 +315,7 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
         row = ("id: {id:short}", "to: {agentId:name}", "subject: {title}", "why")
         cells.table(session, items, *row, empty="There are none.")
         if items:
-            output.say("", "`remit revive --all` puts all of them back in line.")
+            output.say("", "`remit revive --all` queues all of them again.")
 
     session.show(session.listed(target, limit), draw)
 

@@ -26,17 +26,17 @@ revision_option = option("--revision", "Only if it is still at this revision.", 
 
 _EXAMPLES = ("remit {0} writer", 'remit {0} 4b6f2d91a0c7 --revision 1 --note "As agreed."')
 _READ_FIRST = {
-    "approve": " Without --revision, the whole request is shown, and you are asked; a script names "
-    "the revision that was read.",
+    "approve": " Without --revision, the whole approval is shown, and you are asked; a script "
+    "names the revision that was read.",
     "reject": "",
 }
 
-approval = Group("approval", help="Requests of agents, and your decisions.")
+approval = Group("approval", help="Approvals: what agents ask you to decide.")
 
 
 @approval.command("list")
 @option("--status", "Only these; the open ones otherwise.", type=click.Choice(STATUSES))
-@option("--all", "Include decided requests.", field="everything")
+@option("--all", "Include decided ones.", field="everything")
 @limit_option
 def list_(session: Session, status: str | None, everything: bool, limit: int) -> None:
     """List what waits for a decision, the newest first."""
@@ -85,14 +85,16 @@ def _deciding(word: str, says: str) -> click.Command:
 
     decide.help = f"""{says}
 
-    AGENT is the agent that the request is about, or that made it. Without an argument, the open
-    requests are shown; if there is only one, you are asked to confirm.{_READ_FIRST[word]}
+    AGENT is the agent that the approval is about, or that made it. Without an argument, the open
+    approvals are shown; if there is only one, you are asked to confirm.{_READ_FIRST[word]}
     """
     return decide
 
 
-approve = _deciding("approve", "Approve a request; it takes effect at once.")
-reject = _deciding("reject", "Reject a request; an agent that was to be hired is terminated.")
+approve = _deciding("approve", "Approve what awaits your decision; it takes effect at once.")
+reject = _deciding(
+    "reject", "Reject what awaits your decision; the agent of a rejected hire is terminated."
+)
 
 
 # Not declared: the text may come from standard input.
@@ -103,17 +105,17 @@ reject = _deciding("reject", "Reject a request; an agent that was to be hired is
 @click.argument("text", required=False)
 @option("--reply-to COMMENT", "The comment that this answers.")
 def comment(session: Session, id_: str, text: str | None, reply_to: str | None) -> None:
-    """Comment on a request; without a text, from standard input."""
+    """Comment on an approval; without TEXT, from standard input."""
     body = {"body": sys.stdin.read() if text is None else text, "replyTo": reply_to}
     target = path("approvals", id_, "comments")
-    session.change("POST", target, stated(body), tells="Said as comment {id}.")
+    session.change("POST", target, stated(body), tells="Added comment {id}.")
 
 
 # Not declared: its answer is bytes.
 @approval.command("content")
 @id_argument
 def content_(session: Session, id_: str) -> None:
-    """Write the content that a request would write into a file to standard output."""
+    """Print the content that an approval would write into a file."""
     response = session.client.open(path("approvals", id_, "content"))
     save(response, sys.stdout.buffer, "content")
 
@@ -123,7 +125,7 @@ def content_(session: Session, id_: str) -> None:
 @id_argument
 @option("--yes", "Do not ask for confirmation.")
 def delete_agent(session: Session, id_: str, yes: bool) -> None:
-    """Delete an agent that was not taken on; the approval and its comments stay."""
+    """Delete the agent of a hire that was not approved; the approval and its comments stay."""
 
     def ask() -> str:
         request = session.client.get(path("approvals", id_))
@@ -155,7 +157,7 @@ def _only_one(session: Session, verb: str) -> View | None:
         _draw_list(session, waiting, "Nothing waits for a decision.")
         if not waiting:
             return None
-        raise click.UsageError(f"{len(waiting)} requests wait. Say which: remit {verb} ID.")
+        raise click.UsageError(f"{len(waiting)} approvals wait. Name one: remit {verb} ID.")
     request: View = session.client.get(path("approvals", waiting[0]["id"]))
     read_and_confirmed(session, request, verb)
     return request
@@ -171,7 +173,7 @@ def read_and_confirmed(session: Session, request: View, verb: str, command: str 
     approval_view.draw(session, request)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError(
-            "Nobody is there to confirm it, so nothing was decided. To decide without a question, "
+            "Nobody can be asked to confirm it, so nothing was decided. To decide in a script, "
             f"name the revision that you read: remit {command} {read}."
         )
     if verb == "approve" and request["status"] == "pending" and not request["statement"]["whole"]:
@@ -206,7 +208,7 @@ def _concerning(session: Session, name: str, *, open_only: bool) -> View:
         raise NotFound(f"Nothing waits that concerns {name[:100]!r}.", "See `remit approval list`.")
     if len(matches) > 1:
         which = [f"{short(request['id'])} ({asks_for(request)})" for request in matches]
-        raise several(f"Several requests concern {name}", which)
+        raise several(f"Several approvals concern {name}", which)
     return matches[0]
 
 
@@ -230,5 +232,5 @@ def _about(session: Session, requests: list[View], name: str) -> list[View]:
 approval.shows(
     Reference(partial(approval_id, open_only=False), "ID|AGENT", "approval"),
     approval_view.draw,
-    "Show a request, what changed since its last revision, and its comments.",
+    "Show an approval, what changed since its last revision, and its comments.",
 )
