@@ -1983,7 +1983,7 @@ def _accept_by_command(elsewhere: Home) -> None:
     assert seen.code == 0, seen.err
     assert "  program: command: a" in seen.out.splitlines()
     digest = seen.out.splitlines()[-1].removeprefix("Digest: ")
-    refused(elsewhere("company", "accept", "Acme again"), 1, "Nobody is there to accept it.")
+    refused(elsewhere("company", "accept", "Acme again"), 2, "Nobody can be asked to accept it.")
     other = elsewhere("company", "accept", "Acme again", "--digest", "0" * 64)
     refused(other, 4, "is not as it was shown to you")
     refused(elsewhere("--company", "Acme again", "go"), 4, "nobody has accepted it")
@@ -1991,7 +1991,7 @@ def _accept_by_command(elsewhere: Home) -> None:
     assert needed["next"] == "remit company accept 'Acme again'"
     assert "came from outside" in elsewhere("status").out
     done = elsewhere("company", "accept", "Acme again", "--digest", digest)
-    assert done.out == "Acme again is accepted and goes on.\n"
+    assert done.out == "Acme again is accepted, and its work starts.\n"
     again = elsewhere("company", "accept", "Acme again", "--yes")
     refused(again, 4, "does not wait to be accepted")
     assert "came from outside" not in elsewhere("status").out
