@@ -1999,14 +1999,14 @@ def _accept_by_command(elsewhere: Home) -> None:
 
 @pytest.mark.slow
 def test_the_command_line_takes_no_links_and_no_other_folders(remit: Home, tmp_path: Path) -> None:
-    refused(remit("company", "import", str(tmp_path)), 1, "has no company.toml")
+    refused(remit("company", "import", str(tmp_path)), 2, "has no company.toml")
     (tmp_path / "company.toml").write_text("format = 1\n")
     (tmp_path / "grants.jsonl").symlink_to("/etc/passwd")
-    refused(remit("company", "import", str(tmp_path)), 1, "is not a plain file")
+    refused(remit("company", "import", str(tmp_path)), 2, "is not a plain file")
     (tmp_path / "grants.jsonl").unlink()
-    refused(remit("company", "import", str(tmp_path)), 1, "company.toml: name is refused")
+    refused(remit("company", "import", str(tmp_path)), 2, "company.toml: name is refused")
     (tmp_path / "ä ö").write_text("x")
-    refused(remit("company", "import", str(tmp_path)), 1, "not a name that an export has")
+    refused(remit("company", "import", str(tmp_path)), 2, "not a name that an export has")
 
 
 @pytest.mark.slow

@@ -74,7 +74,7 @@ def test_a_hire_is_shown_sent_back_revised_and_approved(firm: Firm) -> None:
     question = board.json("approval", "comment", short, "A pen?")
     chief("approval", "comment", short, "--reply-to", question["id"], stdin=b"A pen.\nTwo.")
     again = chief("approval", "resubmit", short, "--payload", '{"prompt": "Draw with a pen."}')
-    assert again.out == "It is pending as revision 2.\n"
+    assert again.out == "Submitted as revision 2; it awaits a decision.\n"
 
     shown = board("approval", "show", short).out
     assert "CHANGED SINCE REVISION 1, WHICH YOU SAW\n" in shown

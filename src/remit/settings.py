@@ -106,8 +106,8 @@ def load(
     place."""
     env = os.environ if environment is None else environment
     home = Path(env.get("REMIT_HOME") or Path.home() / ".remit").expanduser().absolute()
-    found: list[BadInput] = []
-    stored = _read(home / "remit.toml", found)
+    wrong: list[BadInput] = []
+    stored = _read(home / "remit.toml", wrong)
 
     values: dict[str, Any] = {}
     for name, read in _KNOWN.items():
@@ -116,11 +116,11 @@ def load(
             try:
                 values[name] = read(text)
             except BadInput as error:
-                found.append(_bad(error.sentence, error.step))
+                wrong.append(_bad(error.sentence, error.step))
     if problems is not None:
-        problems += found
-    elif found:
-        raise found[0]
+        problems += wrong
+    elif wrong:
+        raise wrong[0]
     if urls := values.get("url"):
         values["url"], values["more_urls"] = urls[0], urls[1:]
     values["database_url"] = values.get("database_url") or f"sqlite:///{home / 'remit.db'}"

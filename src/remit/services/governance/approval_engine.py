@@ -266,7 +266,7 @@ def move(ctx: Context, approval: Approval, wanted: ApprovalStatus, note: str | N
     if wanted not in TRANSITIONS[approval.status]:
         raise Conflict(
             f"{_STATES[approval.status]}, so it cannot be {_DECISIONS[wanted]}.",
-            "Whoever made it has to submit it again first."
+            "The agent that asked has to submit it again first."
             if approval.status is ApprovalStatus.REVISION_REQUESTED
             else "Look at who decided it, and why.",
             code="wrong_status",

@@ -155,7 +155,7 @@ def check_transition(agent: Agent, wanted: AgentStatus) -> None:
         raise Conflict(f"{agent.name} is {is_now} already.", "There is nothing to do.")
     raise Conflict(
         f"{agent.name} is {is_now}, so it cannot be made {to_be}.",
-        f"`remit agent show {agent.name}` shows what it is.",
+        "Look at the agent's status.",
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from remit.store.blob_store.blobs import BlobStore
 
 
-#: What a home folder has and a backup does not.
+#: Parts of a home folder that a backup does not have.
 LEFT_OUT = (
     "the board's token",
     "values of secrets",

@@ -51,10 +51,10 @@ def slots_option(fewest: int) -> Callable[[F], F]:
 
 def _with_options(settings: Settings, **options: Any) -> Settings:
     """The settings, with the options of a command in place of the same settings."""
-    given = {
+    chosen = {
         name: value for name, value in options.items() if not (value is None or value is False)
     }
-    return replace(settings, **given)
+    return replace(settings, **chosen)
 
 
 @click.command(

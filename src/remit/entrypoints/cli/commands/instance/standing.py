@@ -44,7 +44,7 @@ def _look(session: Session) -> View:
 
 
 def _spending(session: Session, company: str) -> View | None:
-    """What was spent today and may be, if the caller may know it."""
+    """The cost of today and its limit, if the caller may know them."""
     try:
         answer: View = session.client.get(path("companies", company, "spending"))
     except RemitError:
