@@ -171,7 +171,7 @@ def _parts(
 
 
 def _no_budget(config: object) -> Iterator[EntryShape]:
-    """What stands among the settings of a new agent that has no monthly budget."""
+    """An entry for the settings of a new agent that has no monthly budget."""
     if isinstance(config, Mapping) and not monthly(config):
         without = "none of its own; only the company's limits hold what it spends"
         yield fact("monthly budget", without)
