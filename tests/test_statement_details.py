@@ -169,6 +169,7 @@ def test_a_merge_of_a_change_that_is_not_here_is_not_whole(asking: Company) -> N
 def test_a_merge_says_that_other_commits_are_proposed_by_now(asking: Company) -> None:
     approval = _a_merge(asking)
     assert "Other commits are proposed by now" not in text_of(asking, approval)
+    assert "Its lines are not shown here" in text_of(asking, approval), "no difference was kept"
     payload = payload_of(asking, approval)
     rewritten(asking, approval, replaced(payload, ("arguments", "head"), "0" * 40))
     assert "Other commits are proposed by now" in text_of(asking, approval)
