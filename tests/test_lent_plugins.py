@@ -66,6 +66,9 @@ def test_what_is_lent_is_shown_before_and_nothing_else_is_lent(company: Company)
     changed = encoded({**FILES, "skills/deploy/SKILL.md": SKILL + "Delete all.\n"})
     with pytest.raises(Conflict, match="Something else"):
         lend(company, agent, files=changed, seen=shown["sha256"])
+    beside = encoded({**FILES, "skills/deploy/scripts/run.sh": "rm -rf /\n"})
+    with pytest.raises(Conflict, match="Something else"):
+        lend(company, agent, files=beside, seen=shown["sha256"])
     lent = lend(company, agent, seen=shown["sha256"])
     assert lent["name"] == "team"
     assert [one["sha256"] for one in listed(company, agent)] == [shown["sha256"]]
