@@ -13,6 +13,8 @@ from remit.adapters import registry
 from remit.model.connections import check as checks
 from remit.model.connections.diff import visible
 from remit.model.connections.folder import FolderKind
+from remit.model.connections.repo import PushMode, Repo
+from remit.model.connections.secret import COMMAND, shown_place
 from remit.model.organisation.agent import HUMAN, Agent, AgentStatus
 from remit.model.organisation.approval import Approval, ApprovalStatus, ApprovalType
 from remit.model.organisation.grant import Grant, Mode, ResourceKind
@@ -23,7 +25,7 @@ from remit.services.acceptance import shapes
 from remit.services.command import Context
 from remit.services.connections import bindings, folders, mcp_servers
 from remit.services.organisation import permissions
-from remit.services.redaction import without_secrets
+from remit.services.redaction import text_without_secrets, without_secrets
 from remit.store.connections import folders as folder_statements
 from remit.store.connections import mcp_servers as server_statements
 from remit.store.connections import repos as repo_statements
@@ -175,7 +177,9 @@ def _lent(agent: Agent, config: Mapping[str, Any]) -> Entries:
 def _connections(ctx: Context, names: Mapping[str, str]) -> Entries:
     here: dict[str, Any] = {"company": ctx.company}
     for secret in each(ctx.tx, secret_statements.SECRETS, **here):
-        yield "secret", _COMPANY, f"{secret.name} from {secret.source}"
+        kind = "program" if secret.source == COMMAND else "secret"
+        place = text_without_secrets(shown_place(secret))[0]
+        yield kind, _COMPANY, f"{secret.name} from {secret.source}: {place}"
     for server in each(ctx.tx, server_statements.SERVERS, **here):
         shown = mcp_servers.view(ctx, server)
         what = "program" if server.command else "address"
@@ -184,15 +188,8 @@ def _connections(ctx: Context, names: Mapping[str, str]) -> Entries:
             if shown[key]:
                 yield "setting", f"MCP server {server.name}", f"{key}: {_line(shown[key])}"
     for repo in each(ctx.tx, repo_statements.REPOS, **here):
-        called = f"repository {repo.name}"
-        yield "address", called, without_secrets({"url": repo.url})[0]["url"]
-        if repo.secret:
-            yield "secret", called, repo.secret
-        if repo.forge:
-            yield "address", called, f"forge {repo.forge} {repo.api or ''}".strip()
-        for check in checks.read(repo.checks):
-            network = ", with the network" if check.network else ""
-            yield "program", called, f"check {check.name}: {check.command}{network}"
+        for kind, text in _repository(repo):
+            yield kind, f"repository {repo.name}", text
     for binding in each(ctx.tx, channel_statements.BINDINGS, agent=None, **here):
         config = bindings.shown(json.loads(binding.adapter_config))
         waits = ", waits for its secret" if binding.held else ""
@@ -206,6 +203,38 @@ def _connections(ctx: Context, names: Mapping[str, str]) -> Entries:
             f", {text}" for text in (folder.programs, folder.variables) if len(text) > 2
         )
         yield "folder", owner, f"{reads} {title}{settings}"
+
+
+def _repository(repo: Repo) -> Iterator[tuple[str, str]]:
+    """Entries of a repository: addresses, secrets, people with a say there, and commands."""
+    yield "address", _address(repo.url)
+    if repo.forge:
+        yield "address", f"forge {repo.forge} {repo.api or ''}".strip()
+    match repo.push:
+        case PushMode.FORK:
+            yield "address", f"proposals are pushed to the fork {_address(repo.fork or '')}"
+        case PushMode.AT_ONCE:
+            yield "right", "proposals are pushed before anybody has looked"
+    if repo.secret:
+        yield "secret", repo.secret
+    for secret, use in (
+        (repo.api_secret, "opens the API of the forge"),
+        (repo.hook, "signs webhooks"),
+        (repo.fork_secret, "opens the fork"),
+    ):
+        if secret:
+            yield "secret", f"{secret} {use}"
+    if people := json.loads(repo.people):
+        yield "right", f"people who are heard at the forge: {', '.join(people)}"
+    if repo.label:
+        yield "right", f"their label {repo.label} makes an issue an outcome"
+    for check in checks.read(repo.checks):
+        network = ", with the network" if check.network else ""
+        yield "program", f"check {check.name}: {check.command}{network}"
+
+
+def _address(url: str) -> str:
+    return str(without_secrets({"url": url})[0]["url"])
 
 
 def _rights(ctx: Context, names: Mapping[str, str]) -> Entries:
