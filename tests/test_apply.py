@@ -628,6 +628,7 @@ def test_a_file_that_reaches_further_is_accepted_as_it_was_shown(company: Compan
 
 
 SITE = {"name": "site", "url": "https://example.invalid/acme/site.git"}
+WORKER = {"name": "worker", "reportsTo": "ceo", "adapterType": "process"}
 FORGE = {**SITE, "forge": "github", "api_secret": "api"}
 
 
@@ -683,12 +684,25 @@ FORGE = {**SITE, "forge": "github", "api_secret": "api"}
                 ("right", "repository site", "their label work makes an issue an outcome"),
             ],
         ),
+        (
+            "agents",
+            {**WORKER, "adapterConfig": {"command": "/bin/w", "env": {"WHERE": "https://a"}}},
+            {**WORKER, "adapterConfig": {"command": "/bin/w", "env": {"WHERE": "https://b"}}},
+            [("environment", "worker", f"WHERE={REMOVED}")],
+        ),
+        (
+            "mcp_servers",
+            {"name": "files", "command": ["/bin/files"], "env": {"NODE_OPTIONS": "--one"}},
+            {"name": "files", "command": ["/bin/files"], "env": {"NODE_OPTIONS": "--two"}},
+            [("setting", "MCP server files", f'env: {{"NODE_OPTIONS": "{REMOVED}"}}')],
+        ),
     ],
 )
 def test_a_connection_that_a_file_changes_is_accepted_as_it_was_shown(
     small: Company, section: str, before: Any, after: Any, shown: list[tuple[str, str, str]]
 ) -> None:
-    """Also where it was there before by the same name, and only a part of it is another."""
+    """Also where it was there before by the same name, and only a part of it is another; that part
+    may be hidden, because it may be a secret."""
     for name in ("api", "other", "hook"):
         known: Any = {"source": "env", "place": name.upper()}
         small.call(small.board, secrets.put, company=small.id, name=name, **known)

@@ -85,23 +85,24 @@ def _shown(ctx: Context) -> shapes.AcceptanceShape:
     halt = ctx.tx.one(statements.HALT_OF_COMPANY)
     awaits = halt is not None and halt.awaits_acceptance
     left_out = json.loads(halt.left_out) if halt is not None and halt.left_out else []
+    entries = reach.of_company(ctx)
+    unseen = [company.id, reach.instructions(ctx)]
     return {
         "company_id": company.id,
         "name": company.name,
         "awaits": awaits,
         "may_accept": ctx.decide(Action.COMPANY_ACCEPT).allowed,
-        **reached(reach.of_company(ctx), left_out, company.id, reach.instructions(ctx)),
+        **reached(entries, left_out, *unseen),
     }
 
 
-def reached(
-    entries: list[shapes.ReachShape], left_out: list[str], *more: Any
-) -> shapes.ReachedShape:
+def reached(entries: list[reach.Entry], left_out: list[str], *more: Any) -> shapes.ReachedShape:
     """Entries as they are shown, with the digest by which they are accepted; it is also that of
-    `more`, which is not shown."""
+    values that they hide, and of `more`, which is not shown."""
+    shown = reach.shown(entries)
     return {
-        "entries": entries,
-        "keys_here": reach.keys_here(entries),
+        "entries": shown,
+        "keys_here": reach.keys_here(shown),
         "left_out": left_out,
         "digest": digest_of([entries, left_out, *more]),
     }
