@@ -85,14 +85,12 @@ def _shown(ctx: Context) -> shapes.AcceptanceShape:
     halt = ctx.tx.one(statements.HALT_OF_COMPANY)
     awaits = halt is not None and halt.awaits_acceptance
     left_out = json.loads(halt.left_out) if halt is not None and halt.left_out else []
-    entries = reach.of_company(ctx)
-    unseen = [company.id, reach.instructions(ctx)]
     return {
         "company_id": company.id,
         "name": company.name,
         "awaits": awaits,
         "may_accept": ctx.decide(Action.COMPANY_ACCEPT).allowed,
-        **reached(entries, left_out, *unseen),
+        **reached(reach.of_company(ctx), left_out, company.id, reach.instructions(ctx)),
     }
 
 
