@@ -418,6 +418,9 @@ def test_a_stale_button_decides_nothing_and_shows_what_is_asked_now(chat: Chat) 
     newer = next(one for one in chat.outside.seen(ANN)[::-1] if one.buttons)
     assert "r2: " in newer.text
     assert "cost: 5" in newer.text
+    changed = newer.text.partition("CHANGED SINCE REVISION 1, THE ONE BEFORE\n")[2]
+    assert changed.startswith("cost:\n│ ")
+    assert "│ + 5" in changed
     chat.tap(newer.id, "Approve")
     assert status(chat, approval) == "approved"
 

@@ -76,7 +76,8 @@ def test_what_is_passed_on_changed_or_said_by_a_hidden_admin_is_nobodys_command(
 
 @pytest.mark.requirement("FX-25")
 def test_a_message_of_another_bot_is_nobodys_command(telegram: Telegram) -> None:
-    telegram.say("/stop", **{"from": {**telegram.person(9), "is_bot": True}})
+    by_bot: Any = {"from": {**telegram.person(9), "is_bot": True}}
+    telegram.say("/stop", **by_bot)
     telegram.say("/stop")
     bot, person = received(telegram, 2)
     assert (bot.sender.sure, person.sender.sure) == (False, True)
