@@ -125,6 +125,7 @@ def claim(
     sent = _sent(ctx, message)
     body, _ = letters.body_of(ctx, sent)
     author = lookup.name_of(ctx, delivery.agent_id)
+    answered = _sent(ctx, sent.reply_to) if sent.reply_to is not None else None
     if not registry.get(delivery.adapter_type).names_authors:
         body = authorship.by_agent(author, body)
     return {
@@ -140,12 +141,23 @@ def claim(
             "body": body,
             "thread": sent.thread_id,
             "reply_to": sent.reply_to,
-            "reply_to_outside": ctx.tx.one(statements.OUTSIDE_ID, message=sent.reply_to or ""),
+            "reply_to_outside": _answered_there(ctx, delivery, answered),
             "created_at": sent.created_at,
             "attempt": delivery.attempt + 1,
             "again": again,
         },
     }
+
+
+def _answered_there(
+    ctx: Context, delivery: ChannelDelivery, answered: Message | None
+) -> str | None:
+    """Return the chat system's id of the message that one answers, if it came from the very place
+    that the answer goes to: an answer may go to whoever wrote, and to nobody else."""
+    if answered is None or answered.channel != delivery.address:
+        return None
+    receipt = ctx.tx.one(statements.RECEIPT_OF, message=answered.id)
+    return None if receipt is None else receipt.outside_id
 
 
 @command("outbox.delivered", FOR_REMIT, Added("outside", None))

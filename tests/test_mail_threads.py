@@ -1,0 +1,60 @@
+"""Conversations by e-mail: answers keep the subject and the thread, and go to whoever wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from remit.channels.contract import Parcel, Undelivered
+from remit.channels.email import EmailConfig, composed
+from remit.services.connections import outbox
+from remit.services.identity import as_system
+from remit.services.messaging import inbox
+from tests.company import Company
+from tests.email_stage import ANN
+from tests.mail_office import MailOffice
+from tests.mailing import send
+
+pytestmark = pytest.mark.requirement("FX-24")
+
+
+
+@pytest.fixture
+def office(small: Company) -> MailOffice:
+    made = MailOffice(small, allow=[])
+    made.link()
+    return made
+
+
+def letters(office: MailOffice) -> list[Any]:
+    return list(office.c.call(office.c.ceo.caller, inbox.take)["messages"])
+
+
+def going_out(office: MailOffice) -> list[Any]:
+    """The e-mails that are due, as they would be sent."""
+    sent = []
+    for message, _ in office.c.call(as_system(), outbox.ready):
+        claimed = office.c.call(as_system(), outbox.claim, message=message, worker="w")
+        assert claimed is not None
+        config = EmailConfig.model_validate(claimed["adapter_config"])
+        parcel = Parcel(**claimed["parcel"], binding="b", config=config, key=b"", now=0)
+        sent.append(composed(parcel))
+        about: dict[str, Any] = {"epoch": claimed["epoch"], "outside": str(sent[-1]["Message-ID"])}
+        office.c.call(as_system(), outbox.delivered, message=message, **about)
+    return sent
+
+
+
+def test_an_answer_to_one_person_does_not_open_the_way_to_another(office: MailOffice) -> None:
+    """Neither to a stranger, nor is what Ann wrote named to them."""
+    office.mail("Where is it?", Subject="Invoice")
+    [asked] = letters(office)
+    stranger = "channel:email:eve@evil.example"
+    send(office.c, office.c.ceo.caller, stranger, "All we know.", reply_to=asked["id"])
+    with pytest.raises(Undelivered, match="did not write"):
+        going_out(office)
+    own = {"reply_to": asked["id"]}
+    send(office.c, office.c.ceo.caller, f"channel:email:{ANN}", "On its way.", **own)
+    [sent] = going_out(office)
+    assert sent["To"] == ANN, "the control: whoever wrote gets the answer"
