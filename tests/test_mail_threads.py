@@ -8,6 +8,7 @@ import pytest
 
 from remit.channels.contract import Parcel, Undelivered
 from remit.channels.email import EmailConfig, composed
+from remit.model.messaging.mail import answer_subject
 from remit.services.connections import outbox
 from remit.services.identity import as_system
 from remit.services.messaging import inbox
@@ -18,6 +19,21 @@ from tests.mailing import send
 
 pytestmark = pytest.mark.requirement("FX-24")
 
+
+@pytest.mark.parametrize(
+    ("subject", "answer"),
+    [
+        ("Landing page", "Re: Landing page"),
+        ("Re: Landing page", "Re: Landing page"),
+        ("RE: AW: Re[2]: Landing page", "Re: Landing page"),
+        ("Regarding: it", "Re: Regarding: it"),
+        ("Fwd: it", "Re: Fwd: it"),
+        ("", ""),
+        ("Re:", ""),
+    ],
+)
+def test_the_subject_of_an_answer_has_one_mark_of_an_answer(subject: str, answer: str) -> None:
+    assert answer_subject(subject) == answer
 
 
 @pytest.fixture
@@ -44,6 +60,35 @@ def going_out(office: MailOffice) -> list[Any]:
         office.c.call(as_system(), outbox.delivered, message=message, **about)
     return sent
 
+
+def test_answers_of_an_agent_keep_the_thread_of_what_they_answer(office: MailOffice) -> None:
+    first = {"Subject": "Invoice", "Message-ID": "<a1@people.example>"}
+    office.mail("Where is it?", **first)
+    [asked] = letters(office)
+    send(office.c, office.c.ceo.caller, asked["sender"], "On its way.", reply_to=asked["id"])
+    [sent] = going_out(office)
+    assert (sent["Subject"], sent["In-Reply-To"]) == ("Re: Invoice", "<a1@people.example>")
+    again = {"Subject": "Re: Invoice", "Message-ID": "<a2@people.example>"}
+    office.mail("Thanks.", **again, **{"In-Reply-To": str(sent["Message-ID"])})
+    thanks = letters(office)[-1]
+    more: dict[str, Any] = {"reply_to": thanks["id"], "subject": "RE: invoice"}
+    send(office.c, office.c.ceo.caller, thanks["sender"], "With pleasure.", **more)
+    [last] = going_out(office)
+    assert last["Subject"] == "Re: Invoice"
+    assert last["References"].split() == [
+        "<a1@people.example>",
+        str(sent["Message-ID"]),
+        "<a2@people.example>",
+    ]
+    assert last.get_content() == "ceo:\nWith pleasure.\n", "its own subject says nothing else"
+
+
+def test_a_letter_without_a_subject_is_answered_as_before(office: MailOffice) -> None:
+    office.mail("Where is it?", Subject="", **{"Message-ID": "<a1@people.example>"})
+    [asked] = letters(office)
+    send(office.c, office.c.ceo.caller, asked["sender"], "On its way.", reply_to=asked["id"])
+    [sent] = going_out(office)
+    assert (sent["Subject"], sent["References"]) == ("Re: On its way.", "<a1@people.example>")
 
 
 def test_an_answer_to_one_person_does_not_open_the_way_to_another(office: MailOffice) -> None:

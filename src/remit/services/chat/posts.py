@@ -19,8 +19,15 @@ from remit.channels.contract import Channel
 from remit.ids import new_reference, token_digest
 from remit.model.messaging import authorship
 from remit.model.messaging.channel import Binding
-from remit.model.messaging.chat import BUTTON_LASTS, MAX_PARTS, ButtonReference, Post
-from remit.model.messaging.mail import DeliveryStatus
+from remit.model.messaging.chat import (
+    BUTTON_LASTS,
+    MAX_PARTS,
+    NO_THREAD,
+    ButtonReference,
+    OutsideThread,
+    Post,
+)
+from remit.model.messaging.mail import DeliveryStatus, answer_subject
 from remit.model.spelling import spelled
 from remit.services import shapes
 from remit.services.chat import receivers
@@ -58,12 +65,15 @@ def put(
     text: str,
     *,
     subject: str = "",
+    title: str = "",
+    thread: OutsideThread = NO_THREAD,
     reply_to: str | None = None,
 ) -> Post:
     """Queue a post of one part in a conversation; a text that is too long is cut."""
     channel = registry.get(binding.adapter_type)
     shown = parts.cut(text, channel.longest_shown - _ROOM_FOR_AUTHOR, channel.size)
-    return put_item(ctx, binding, conversation, [shown], subject=subject, reply_to=reply_to)
+    about: Any = {"subject": subject, "title": title, "thread": thread, "reply_to": reply_to}
+    return put_item(ctx, binding, conversation, [shown], **about)
 
 
 def put_item(
@@ -76,19 +86,24 @@ def put_item(
     buttons: Sequence[Sequence[Act]] = (),
     mark: str = "",
     shows: str = "",
+    title: str = "",
+    thread: OutsideThread = NO_THREAD,
     reply_to: str | None = None,
 ) -> Post:
     """Queue a post in parts, such as `parts_of` makes; returns the last one, which has the buttons.
 
-    `shows` identifies the state of the item that it shows. The channel gets the references of the
-    buttons; only their digests are stored.
+    `shows` identifies the state of the item that it shows. `title` is its subject line unless it
+    goes on with a thread, whose subject it keeps. The channel gets the references of the buttons;
+    only their digests are stored.
     """
     ids = [ctx.ids.new() for _ in texts]  # in order, because posts are sent in that order
     rows = [[(label, new_reference(), act) for label, act in line] for line in buttons]
     # A channel without buttons takes the acts in words; `decisions` finds them by their references.
     taps = registry.get(binding.adapter_type).taps
     shown = [[(label, reference) for label, reference, _ in line] for line in rows if taps]
-    content = {"mark": _mark_of(binding, mark), "reply_to": reply_to, "shows": shows}
+    content: dict[str, object] = {"mark": _mark_of(binding, mark), "reply_to": reply_to}
+    content |= {"title": answer_subject(thread.subject) or title, "earlier": thread.ids}
+    content["shows"] = shows
     for number, (post_id, text) in enumerate(zip(ids, texts, strict=True), 1):
         is_last = number == len(ids)
         post = Post(
@@ -238,10 +253,12 @@ def _brief(ctx: Context, post: Post) -> shapes.ClaimedPostShape:
             "address": f"channel:{binding.adapter_type}:{post.conversation}",
             "conversation": post.conversation,
             "subject": "",
+            "title": document.get("title", ""),
             "body": authorship.by_remit(text, post.part, post.parts),
             "thread": post.id,
             "reply_to": None,
             "reply_to_outside": document["reply_to"] if post.part == 1 else None,
+            "earlier": document.get("earlier", []),
             "created_at": post.created_at,
             "attempt": post.attempt,
             "again": post.outside_id is None and (post.ended_why or "").endswith(MAY_HAVE_IT),

@@ -14,10 +14,10 @@ from remit.errors import BadInput, Conflict
 from remit.ids import AgentId, MessageId
 from remit.model.messaging import authorship
 from remit.model.messaging.channel import LARGEST_TEXT, ChannelDelivery
-from remit.model.messaging.mail import DeliveryStatus, Message
+from remit.model.messaging.mail import DeliveryStatus, Message, answer_subject
 from remit.model.work.file import File
 from remit.services import lookup, shapes, views
-from remit.services.chat import receivers
+from remit.services.chat import outside_threads, receivers
 from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.messaging import letters
 from remit.services.organisation import halts
@@ -125,7 +125,9 @@ def claim(
     sent = _sent(ctx, message)
     body, _ = letters.body_of(ctx, sent)
     author = lookup.name_of(ctx, delivery.agent_id)
+    conversation = delivery.address.split(":", 2)[2]
     answered = _sent(ctx, sent.reply_to) if sent.reply_to is not None else None
+    thread = outside_threads.of(ctx, binding, conversation, answered)
     if not registry.get(delivery.adapter_type).names_authors:
         body = authorship.by_agent(author, body)
     return {
@@ -136,12 +138,14 @@ def claim(
             "id": sent.id,
             "sender": f"agent:{author}",
             "address": delivery.address,
-            "conversation": delivery.address.split(":", 2)[2],
+            "conversation": conversation,
             "subject": sent.subject,
+            "title": answer_subject(thread.subject),
             "body": body,
             "thread": sent.thread_id,
             "reply_to": sent.reply_to,
             "reply_to_outside": _answered_there(ctx, delivery, answered),
+            "earlier": list(thread.ids),
             "created_at": sent.created_at,
             "attempt": delivery.attempt + 1,
             "again": again,

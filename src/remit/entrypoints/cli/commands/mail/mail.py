@@ -15,6 +15,7 @@ from remit.entrypoints.cli.options import AGENT, AGENT_NAME, MESSAGE, Command, l
 from remit.entrypoints.cli.session import Cell, Session, View, path
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, normalise, short
+from remit.model.messaging.mail import answer_subject
 from remit.model.text import plural
 
 id_argument = click.argument("id_", metavar="ID", type=MESSAGE)
@@ -89,9 +90,7 @@ def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...])
     to = letter["to"] if away else letter["sender"]
     if to == "system":
         raise BadInput("Remit wrote it, and reads no answers.", "Write to an agent: remit send.")
-    subject = letter["subject"]
-    if subject and not subject.lower().startswith("re:"):
-        subject = f"Re: {subject}"[:200]
+    subject = answer_subject(letter["subject"])
     body = {**_letter(session, text, subject, attach), "to": to, "replyTo": letter["id"]}
     answer = session.client.send("POST", path("companies", letter["companyId"], "messages"), body)
     name = letter["toName"] if away else letter["senderName"]
