@@ -103,3 +103,11 @@ def test_an_answer_to_one_person_does_not_open_the_way_to_another(office: MailOf
     send(office.c, office.c.ceo.caller, f"channel:email:{ANN}", "On its way.", **own)
     [sent] = going_out(office)
     assert sent["To"] == ANN, "the control: whoever wrote gets the answer"
+
+
+def test_what_remit_answers_stays_in_the_conversation(office: MailOffice) -> None:
+    office.mail("/status", Subject="How is it?")
+    [[document]] = office.c.sql(
+        "SELECT document FROM channel_posts WHERE document LIKE ?", "%to be read%"
+    )
+    assert '"title": "Re: How is it?"' in document

@@ -11,7 +11,7 @@ they are shown, and do something, only while each part is there as it was made.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from remit.channels import parts, registry
@@ -31,6 +31,7 @@ from remit.model.messaging.mail import DeliveryStatus, answer_subject
 from remit.model.spelling import spelled
 from remit.services import shapes
 from remit.services.chat import receivers
+from remit.services.chat.offers import Offer
 from remit.services.command import FOR_REMIT, Context, command
 from remit.services.queues import DELIVERY_LEASE, MAY_HAVE_IT, Deliveries
 from remit.store.messaging import channels as channel_statements
@@ -44,8 +45,6 @@ _LONGEST_MARK = 360
 _BEFORE_MARK = "\n\n→ "
 _ROOM_FOR_MARK = _LONGEST_MARK + 10
 _INCOMPLETE = "Not every part of this arrived, so it cannot be decided here. /needs shows it anew."
-#: A label, and the act of its button: `act` and the act's arguments.
-Act = tuple[str, Mapping[str, Any]]
 _QUEUE = Deliveries(
     statements.POSTS,
     delivered="post.deliver",
@@ -83,7 +82,7 @@ def put_item(
     texts: Sequence[str],
     *,
     subject: str,
-    buttons: Sequence[Sequence[Act]] = (),
+    buttons: Sequence[Sequence[Offer]] = (),
     mark: str = "",
     shows: str = "",
     title: str = "",
@@ -97,10 +96,11 @@ def put_item(
     only their digests are stored.
     """
     ids = [ctx.ids.new() for _ in texts]  # in order, because posts are sent in that order
-    rows = [[(label, new_reference(), act) for label, act in line] for line in buttons]
-    # A channel without buttons takes the acts in words; `decisions` finds them by their references.
+    rows = [[(offer, new_reference()) for offer in line] for line in buttons]
+    # Acts without a button are taken in words; `decisions` finds them by their references.
     taps = registry.get(binding.adapter_type).taps
-    shown = [[(label, reference) for label, reference, _ in line] for line in rows if taps]
+    tappable = [[(offer.label, ref) for offer, ref in line if offer.label] for line in rows if taps]
+    shown = [line for line in tappable if line]
     content: dict[str, object] = {"mark": _mark_of(binding, mark), "reply_to": reply_to}
     content |= {"title": answer_subject(thread.subject) or title, "earlier": thread.ids}
     content["shows"] = shows
@@ -122,13 +122,13 @@ def put_item(
             parts=len(ids),
         )
         ctx.tx.add(post)
-    for _, reference, act in (button for line in rows for button in line):
+    for offer, reference in (button for line in rows for button in line):
         # Short enough for any channel, long enough not to be guessed.
         button = ButtonReference(
             digest=token_digest(reference),
             company_id=post.company_id,
             post_id=post.id,
-            act=json.dumps(dict(act)),
+            act=json.dumps(dict(offer.act)),
             expires_at=ctx.now + BUTTON_LASTS,
         )
         ctx.tx.add(button)
