@@ -26,8 +26,18 @@ pytestmark = pytest.mark.requirement("FX-26", "FX-27")
 
 @pytest.fixture
 def chat(small: Company, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
+    yield from in_chat(small, monkeypatch)
+
+
+@pytest.fixture
+def chat_on_each(company: Company, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
+    """On each database, for statements of their own."""
+    yield from in_chat(company, monkeypatch)
+
+
+def in_chat(company: Company, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
     monkeypatch.setattr(registry.installed, "_plugins", {"memory": MemoryChannel()})
-    made = Chat(small)
+    made = Chat(company)
     made.link("ann")
     yield made
     MemoryChannel.outsides.clear()
@@ -120,7 +130,8 @@ def test_linking_an_account_brings_no_old_letters(small: Company, clock: Virtual
     assert office.status(request) == "pending"
 
 
-def test_a_request_that_is_asked_anew_is_told_anew(chat: Chat, clock: VirtualClock) -> None:
+def test_a_request_that_is_asked_anew_is_told_anew(chat_on_each: Chat, clock: VirtualClock) -> None:
+    chat = chat_on_each
     about: dict[str, Any] = {"company": chat.c.id, "kind": "request_board_approval"}
     caller = chat.agent.caller
     asked = chat.c.call(caller, approvals.request, **about, payload={"title": "Move"})

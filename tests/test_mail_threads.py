@@ -37,8 +37,8 @@ def test_the_subject_of_an_answer_has_one_mark_of_an_answer(subject: str, answer
 
 
 @pytest.fixture
-def office(small: Company) -> MailOffice:
-    made = MailOffice(small, allow=[])
+def office(company: Company) -> MailOffice:
+    made = MailOffice(company, allow=[])
     made.link()
     return made
 
