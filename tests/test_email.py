@@ -418,3 +418,14 @@ def test_an_answer_is_read_without_the_quotation_of_any_mail_program(quote: str)
     assert mail_text.text(written(quote), answers=True) != "", "a quotation alone is not nothing"
     plain = "From: here\nThings go: well\nSent: yesterday"
     assert mail_text.text(written(plain), answers=True) == plain
+
+
+def test_an_answer_in_html_alone_is_read_without_what_it_quotes() -> None:
+    message = written("x")
+    html = (
+        "<div>Blue.</div><div>On Thu, 19 Nov 2026, ada &lt;a@b.example&gt; wrote:<br></div>"
+        "<blockquote><div>Which\ncolour?</div><blockquote>Before.</blockquote>Say it.</blockquote>"
+    )
+    message.set_content(html, subtype="html")
+    assert mail_text.text(message, answers=True) == "Blue."
+    assert "> Which colour?" in mail_text.text(message, answers=False)

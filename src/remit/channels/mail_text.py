@@ -306,19 +306,28 @@ class _Plain(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
         self._skips = 0
+        self._quotes = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         del attrs
         self._skips += tag in _SKIPPED
+        self._quotes += tag == "blockquote"
         if tag in _BREAKS:
-            self.parts.append("\n")
+            self._break()
 
     def handle_endtag(self, tag: str) -> None:
         self._skips -= tag in _SKIPPED and self._skips > 0
+        if tag == "blockquote" and self._quotes:
+            self._quotes -= 1
+            self._break()
 
     def handle_data(self, data: str) -> None:
         if not self._skips:
-            self.parts.append(data)
+            self.parts.append(data.replace("\n", " ") if self._quotes else data)
+
+    def _break(self) -> None:
+        """Begin a line; a quoted one is marked as in plain text."""
+        self.parts.append("\n> " if self._quotes else "\n")
 
 
 def _plain(html: str) -> str:
