@@ -29,8 +29,9 @@ def of(ctx: Context, binding: Binding, conversation: str, message: Message | Non
         if seen is not None:
             ids.append(seen[0])
             subject = subject or seen[1]
+        origin = None if origin == message.id else origin
         before = message.reply_to
-        if before is None and origin not in (None, message.id):
+        if before is None:
             before, origin = origin, None
         message = lookup.message_row(ctx, before) if before is not None else None
     return OutsideThread(subject, tuple(reversed(ids)))
