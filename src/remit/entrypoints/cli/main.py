@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from remit import __version__
+from remit import version
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Group
 from remit.entrypoints.cli.session import Session
@@ -169,8 +169,21 @@ class Root(Group):
                 formatter.write_dl([(name, entry.help) for name, entry in section.items()])
 
 
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"remit {version.current()}")
+        ctx.exit()
+
+
 @click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="remit", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """Run a company of agents, and see what they did and why they could.
 
