@@ -26,7 +26,7 @@ def _(s: Scene) -> Call:
 
 @situation("instance.start_version")
 def _(s: Scene) -> Call:
-    return Call("instance.start_version", through="app.first_start", keyed=False, home="nothing")
+    return Call("instance.start_version", through="app.first_start", keyed=False, home="outdated")
 
 
 @situation("roots.restore")

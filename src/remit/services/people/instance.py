@@ -74,16 +74,19 @@ def is_empty(ctx: Context) -> bool:
     return ctx.tx.one(people.ANY_USER) is None
 
 
-@command("bootstrap.first_start", FOR_REMIT, Added("machine", ""))
+@command("bootstrap.first_start", FOR_REMIT, Added("machine", ""), Added("version", ""))
 def first_start(
-    ctx: Context, *, token: str, adapter_type: str, machine: str = ""
+    ctx: Context, *, token: str, adapter_type: str, machine: str = "", version: str = ""
 ) -> shapes.FirstStartShape:
-    """Set up an empty database; the token is that of the first user, who is the board."""
+    """Set up an empty database with this version of Remit; the token is that of the first user, who
+    is the board."""
     board = users.new_user(ctx, FIRST_USER, operator=True)
     # From here on the first user acts, so that the record leads back to a person.
     ctx.actor = Principal(ActorKind.USER, board.id, board.name, operator=True)
     company = companies.create.body(ctx, name=FIRST_COMPANY, adapter_type=adapter_type)
     _store(ctx, board.id, token, _label(machine))
+    if version:
+        _record_version(ctx, None, version)
     return {"company": cast(shapes.NewCompanyShape, company), "user": board.name}
 
 
@@ -129,7 +132,7 @@ def start_version(ctx: Context, *, version: str) -> shapes.StartedVersionShape:
     before = _last_version(ctx, recording)
     if before == version:
         raise Conflict("Another process has recorded this version.")
-    ctx.record("version.start", _PROGRAM, {"was": before, "now": version}, _BY_OWNER)
+    _record_version(ctx, before, version)
     return {"was": before, "now": version}
 
 
@@ -140,6 +143,10 @@ def _recording(ctx: Context) -> str | None:
         return None
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=operator.id, after="", limit=1)
     return mine[0].id if mine else None
+
+
+def _record_version(ctx: Context, before: str | None, version: str) -> None:
+    ctx.record("version.start", _PROGRAM, {"was": before, "now": version}, _BY_OWNER)
 
 
 def _last_version(ctx: Context, company: str) -> str | None:
