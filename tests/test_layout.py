@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "": NOUNS | {"settings"},
     "__main__": {"entrypoints"},
     "errors": set(),
-    "extras": set(),
+    "extras": {"version"},
     "threads": set(),
     "version": set(),
     "ids": {"errors", "clock"},

@@ -30,10 +30,15 @@ _GIT_SECONDS: Final = 10
 @cache
 def current() -> str:
     """Return the version of the program that runs, as it was when this was first asked."""
+    root = source_tree()
+    return _of_installation() if root is None else of_tree(root)
+
+
+def source_tree() -> Path | None:
+    """Return the folder of the sources if the program runs from them; None for an installation."""
     root = Path(__file__).resolve().parents[2]
-    if (root / "src/remit/version.py").is_file():
-        return of_tree(root)
-    return _of_installation()
+    is_tree = (root / "pyproject.toml").is_file() and (root / "src/remit/version.py").is_file()
+    return root if is_tree else None
 
 
 def of_tree(root: Path) -> str:
