@@ -11,7 +11,7 @@ from tests.agents import ClientMissing, program
 from tests.agents.fake_anthropic import FakeAnthropic
 from tests.agents.fake_model import Say
 from tests.agents.fake_openai import FakeOpenAI
-from tests.test_adapter_conformance import Remote
+from tests.agents.remote import Remote
 
 #: They open nothing.
 KEYS = {
