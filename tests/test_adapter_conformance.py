@@ -29,6 +29,7 @@ from tests.agent_stage import Answer, Stage, stage, until
 from tests.agents import ClientMissing, program
 from tests.agents.fake_anthropic import FakeAnthropic
 from tests.agents.fake_openai import FakeOpenAI, Say, Use
+from tests.agents.remote import Remote
 
 #: interfaces.md, section 1.
 RUN_VARIABLES = {

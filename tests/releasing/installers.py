@@ -47,11 +47,12 @@ def with_uv(wheel: Path, files: Path, folder: Path) -> Path:
 def with_pipx(wheel: Path, files: Path, folder: Path) -> Path:
     place = folder / "pipx"
     folders = {"PIPX_HOME": str(place), "PIPX_BIN_DIR": str(place / "bin")}
-    local = f"--no-index --find-links={files}"
+    # With pip, pipx would fetch the newest pip for all its environments.
+    local = {"UV_OFFLINE": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": str(files)}
     run(
-        *(_LOCAL / "pipx", "install", "--quiet", "--python", sys.executable),
-        *("--backend", "pip", f"--pip-args={local}", wheel),
-        environment=_bare(folder) | folders | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(files)},
+        *(_LOCAL / "pipx", "install", "--quiet", "--backend", "uv"),
+        *("--python", sys.executable, wheel),
+        environment=_bare(folder) | folders | local,
     )
     return place / "bin/remit"
 
@@ -65,4 +66,4 @@ INSTALLERS: dict[str, Callable[[Path, Path, Path], Path]] = {
 
 def _bare(folder: Path) -> dict[str, str]:
     """An environment with nothing of this one but the programs."""
-    return {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8"}
+    return {"PATH": f"{_LOCAL}:{os.environ['PATH']}", "HOME": str(folder), "LANG": "C.UTF-8"}

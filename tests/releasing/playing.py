@@ -175,8 +175,8 @@ class Visitor:
         while waiting and len(seen) < _MOST_PAGES:
             address = waiting.pop(0)
             shape = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+", "*", address)
-            # Three of a kind are enough: the record of the demonstration is long.
-            if address in seen or shapes.get(shape, 0) >= 3:
+            # Two of a kind are enough: the record of the demonstration is long.
+            if address in seen or shapes.get(shape, 0) >= 2:
                 continue
             seen.add(address)
             shapes[shape] = shapes.get(shape, 0) + 1
@@ -230,7 +230,7 @@ def _await_run(program: Program, adapter: str) -> None:
         runs = program.json("run", "list", "--agent", f"a-{adapter}")
         ended = [one for one in runs if one["status"] not in ("queued", "running")]
         if ended:
-            if ended[-1]["status"] != "succeeded":
+            if ended[-1]["status"] != "completed":
                 raise Failed(f"The run of {adapter} ended as {ended[-1]}")
             return
         time.sleep(0.5)
