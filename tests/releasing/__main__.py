@@ -75,27 +75,28 @@ def _release(steps: Steps, folder: Path) -> Built:
 def _install_and_play(steps: Steps, built: Built, folder: Path) -> None:
     """Install in empty environments with each installer, and play what is installed."""
     with steps.step("files of the dependencies") as remarks:
-        lock = built.tree / "requirements.lock"
+        lock = built.tree / "requirements-llm.lock"
         files = installers.gather(lock, folder / "files")
         remarks.append(f"{len(list(files.iterdir()))} files")
     for name, install in installers.INSTALLERS.items():
-        place = folder / name.replace(" ", "-")
-        place.mkdir()
-        with steps.step(f"{name}: installed, and shows the demonstration"):
-            command = install(built.wheel, files, place)
-            program = playing.Program(command, place)
+        place = installers.Place(folder / name.replace(" ", "-"), files)
+        place.folder.mkdir()
+        with steps.step(f"{name}: installed, shows the demonstration, and takes an extra"):
+            command = install(built.wheel, place)
+            program = playing.Program(command, place.folder)
             playing.check_version(program, built.version)
             playing.check_doctor(program)
             playing.play_demo(program)
+            place.follow(playing.advice_on(program, "llm extra"))
+            if playing.advice_on(program, "llm extra"):
+                raise Failed(f"The command that doctor names with {name} did not install llm.")
     # They installed the same files, so the rest is played with the last one.
     with steps.step("every page of the demonstration, and its end") as remarks:
         remarks.append(playing.serve_demo(program))
     with steps.step("a run of each adapter") as remarks, ExitStack() as stack:
         ready = endpoints.prepared(stack)
-        remarks.append(
-            playing.run_agents(_fresh(command, folder / "runs", endpoints.KEYS), ready.adapters)
-        )
-        remarks += ready.missing
+        fresh = _fresh(command, folder / "runs", endpoints.KEYS)
+        remarks += [playing.run_agents(fresh, ready.adapters), *ready.missing]
     with steps.step("an upgrade of a filled instance") as remarks:
         fresh = _fresh(command, folder / "upgrade")
         remarks.append(playing.upgrade(fresh, FIRST, built.version))

@@ -31,7 +31,7 @@ class Prepared:
 
 
 def prepared(stack: ExitStack) -> Prepared:
-    """Return the adapters that an installation without extras can run, with their endpoints."""
+    """Return the settings of an agent of each adapter that starts runs; `llm` needs its extra."""
     ready = Prepared()
     for name, make in (("claude", _claude), ("codex", _codex)):
         try:
@@ -46,7 +46,8 @@ def prepared(stack: ExitStack) -> Prepared:
     remote = stack.enter_context(Remote())
     ready.adapters["http"] = {"url": f"{remote.url}/run"}
     ready.adapters["scripted"] = {"script": [{"tool": "outcome_list", "arguments": {}}]}
-    ready.missing.append("llm needs its extra, and human no run")
+    model = stack.enter_context(FakeOpenAI([Say(_ANSWER)]))
+    ready.adapters["llm"] = {"provider": "compatible", "baseUrl": model.url, "model": "m"}
     return ready
 
 

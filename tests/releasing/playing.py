@@ -95,6 +95,12 @@ def check_doctor(program: Program) -> None:
         raise Failed(f"remit doctor found {failed or package}")
 
 
+def advice_on(program: Program, check: str) -> str:
+    """Return the next step that `remit doctor` names for a check; nothing if all is well."""
+    (finding,) = [one for one in program.json("doctor") if one["check"] == check]
+    return str(finding["next_step"])
+
+
 # ── the demonstration, and its pages ────────────────────────────────────────────────────────────
 
 
