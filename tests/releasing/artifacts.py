@@ -6,6 +6,7 @@ import email
 import hashlib
 import os
 import re
+import shutil
 import sys
 import tarfile
 import zipfile
@@ -53,6 +54,18 @@ def clone(root: Path, folder: Path) -> Path:
     run("git", "clone", "--quiet", "--no-hardlinks", root, folder)
     commit = run("git", "-C", root, "rev-parse", "HEAD").strip()
     run("git", "-C", folder, "checkout", "--quiet", "--detach", commit)
+    return folder
+
+
+def clone_with_changes(root: Path, folder: Path) -> Path:
+    """Clone, and make the files those of the tree: what a commit of all of it would build."""
+    clone(root, folder)
+    wanted = tracked(root)
+    for name in tracked(folder) - wanted:
+        (folder / name).unlink()
+    for name in wanted:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / name, folder / name)
     return folder
 
 

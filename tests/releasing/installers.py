@@ -31,8 +31,11 @@ class Place:
             "PATH": f"{_LOCAL}:{os.environ['PATH']}",
             "HOME": str(self.folder),
             "LANG": "C.UTF-8",
-            **{"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.files)},
-            **{"UV_OFFLINE": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": str(self.files)},
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(self.files),
+            "UV_OFFLINE": "1",
+            "UV_NO_INDEX": "1",
+            "UV_FIND_LINKS": str(self.files),
             "UV_TOOL_DIR": str(self.folder / "tools"),
             "UV_TOOL_BIN_DIR": str(self.folder / "bin"),
             "PIPX_HOME": str(self.folder / "pipx"),
@@ -50,8 +53,8 @@ class Place:
 def gather(lock: Path, folder: Path) -> Path:
     """Download the files that the lock names, each by its hash."""
     folder.mkdir(parents=True, exist_ok=True)
-    options = ("--quiet", "--require-hashes", "--only-binary", ":all:", "--dest", folder)
-    run(_LOCAL / "python", "-m", "pip", "download", *options, "-r", lock)
+    options = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")
+    run(_LOCAL / "python", "-m", "pip", "download", *options, "--dest", folder, "-r", lock)
     return folder
 
 
