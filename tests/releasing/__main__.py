@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import sys
 import tempfile
@@ -15,8 +16,10 @@ from tests.releasing.steps import Failed, Steps, run
 
 ROOT = Path(__file__).parents[2]
 FIRST = "v0.1.0"
-#: Tests of the source distribution itself: what it holds is enough to run some of each kind.
-_TESTS = ("tests/test_authority.py", "tests/test_cron_words.py", "tests/test_extras.py")
+#: Tests that run in the source distribution, which holds all that they need.
+_TESTS = ("tests/test_authority.py", "tests/test_budgets.py", "tests/test_cron_words.py")
+#: Tests with the real programs of agents.
+_REAL = ("tests/test_real_agents.py", "tests/test_real_story.py")
 
 
 def main(arguments: list[str]) -> int:
@@ -110,21 +113,25 @@ def _fresh(
 
 
 def _accept(steps: Steps, built: Built, folder: Path) -> None:
-    """Try the source distribution, and the real programs of agents."""
+    """Run tests in the source distribution, and in the clone those with the real programs."""
+    shutil.unpack_archive(built.source, folder / "unpacked", filter="data")
+    (unpacked,) = (folder / "unpacked").iterdir()
     with steps.step("tests of the source distribution run in it") as remarks:
-        shutil.unpack_archive(built.source, folder / "unpacked", filter="data")
-        (tree,) = (folder / "unpacked").iterdir()
-        environment = {**playing.Program(Path(), folder).surroundings(), "PYTHONPATH": "src"}
-        told = run(
-            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *_TESTS),
-            folder=tree,
-            environment=environment,
-        )
-        remarks.append(told.strip().splitlines()[-1])
+        remarks.append(_tested(unpacked, folder, _TESTS))
     with steps.step("tests with the real programs of agents") as remarks:
-        real = ("tests/test_real_agents.py", "tests/test_real_story.py", "tests/test_sandbox.py")
-        told = run(sys.executable, "-m", "pytest", "-q", *real, folder=ROOT, seconds=3600)
-        remarks.append(told.strip().splitlines()[-1])
+        remarks.append(_tested(built.tree, folder, _REAL))
+
+
+def _tested(tree: Path, folder: Path, files: tuple[str, ...]) -> str:
+    """Run tests of a tree with the packages of this environment; returns the last line."""
+    environment = {
+        **playing.Program(Path(), folder).surroundings(),
+        "PYTHONPATH": str(tree / "src"),
+        "REMIT_TEST_AGENTS": str(ROOT / ".venv/agents"),
+    }
+    words = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
+    told = run(*words, folder=tree, environment=environment, seconds=3600)
+    return re.sub(r" in [0-9.]+s.*", "", told.strip().splitlines()[-1])
 
 
 if __name__ == "__main__":
