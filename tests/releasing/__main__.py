@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
             built = _release(steps, Path(folder))
             if chosen.what == "accept":
                 _accept(steps, built, Path(folder))
-                report.write(ROOT, built.version, steps)
+                report.write(ROOT, built, steps)
     except Failed as error:
         print(f"Not released. {error}", file=sys.stderr)
         return 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.releasing.artifacts import Built
 from tests.releasing.steps import Steps, run
 
 PAGE = Path("docs/acceptance.md")
@@ -16,10 +17,10 @@ they do.
 """
 
 
-def write(root: Path, number: str, steps: Steps) -> None:
-    commit = run("git", "-C", root, "rev-parse", "HEAD").strip()
+def write(root: Path, built: Built, steps: Steps) -> None:
+    commit = run("git", "-C", built.tree, "rev-parse", "HEAD").strip()
     day = datetime.now(UTC).date()
-    (root / PAGE).write_text(text(number, commit, str(day), steps), encoding="utf-8")
+    (root / PAGE).write_text(text(built.version, commit, str(day), steps), encoding="utf-8")
 
 
 def text(number: str, commit: str, day: str, steps: Steps) -> str:
