@@ -499,7 +499,7 @@ ROWS = (
     Row("FX-51", "A wish can be taken back with everything made of it that has no other reason (`remit cancel ID`), with a preview."),
     Row("FX-52", "What needs a person can leave the instance from the first day: a command or a signed webhook per user, and a browser notification."),
     Row("FX-53", "A release is built by the standard tools from a clean clone, equals the tree, and, installed by pip, uv and pipx in an empty environment, plays the demo, a run of every adapter, every page and an upgrade; it says which version it is, and no two builds of different sources say the same."),
-    Row("FX-54", "Every list of the command line is whole at 60, 80, 120 and 200 columns: no column vanishes, the next step is visible, states have a colour that NO_COLOR takes away.", deferred=RELEASE),
+    Row("FX-54", "Every list of the command line is whole at 60, 80, 120 and 200 columns: no column vanishes, the next step is visible, states have a colour that NO_COLOR takes away."),
     Row("FX-55", "Asking (a hire, a question, a request, mail that expects a reply) and deciding, and starting and ending a run of the agent that owns the desk, cost the same with an empty desk and with 10,000 open outcomes; what comes to the desk later is not held up.", deferred=PLAIN_COST),
     Row("FX-56", "What awaits a person, and how many are in which state, is kept as it happens; badge, first page, list, notices and chat read it, agree with each other, and cost what they show.", deferred=PLAIN_COST),
     Row("FX-57", "What follows from a fact is listed in one place, happens in the same transaction in the written order, and cannot be forgotten: a fact without a line, a line without a test, or a loop fails the checks.", deferred=FACTS),
