@@ -33,10 +33,10 @@ def main(arguments: list[str]) -> int:
             if chosen.what == "accept":
                 _accept(steps, built, Path(folder))
                 report.write(ROOT, built, steps)
+            print(f"{built.version} is in {ROOT / 'dist'}.")
     except Failed as error:
         print(f"Not released. {error}", file=sys.stderr)
         return 1
-    print(f"{built.version} is in {ROOT / 'dist'}.")
     return 0
 
 
