@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import uvicorn
 
-from remit import __version__, threads
+from remit import threads, version
 from remit.adapters.registry import best_adapter
 from remit.app import App, InstanceLock
 from remit.clock import Clock
@@ -291,7 +291,7 @@ def _load_mcp(app: App, instance: Instance, owns_process: bool) -> Endpoint:
         watch=CallWatch(app),
         needs=pool,
         authenticate=lambda token: app.gate.check(Caller(token)),
-        version=__version__,
+        version=version.current(),
     )
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import click
 
-from remit import __version__
+from remit import version
 from remit.entrypoints.cli import failures
 from remit.entrypoints.cli.failures import DONE, FAILED, INTERRUPTED, USAGE
 from remit.entrypoints.cli.options import Group
@@ -61,12 +61,25 @@ class Root(Group):
                 formatter.write_dl([(name, entry.help) for name, entry in section.items()])
 
 
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"remit {version.current()}")
+        ctx.exit()
+
+
 @click.group(
     cls=Root,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
 )
-@click.version_option(__version__, prog_name="remit", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Run a company of agents, and see what they did and why they could.

@@ -98,5 +98,6 @@ def _tell(
         events, contents = plural(summary.events, "event"), plural(summary.contents, "content")
         output.say(
             f"{done}{file}: {companies}, {events} and {contents} "
-            f"({output.size(summary.bytes)}), all of them verified."
+            f"({output.size(summary.bytes)}), all of them verified. "
+            f"Remit {summary.version or '(unknown version)'} wrote it."
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from remit import __version__
+from remit import version
 from remit.entrypoints import cost_text
 from remit.entrypoints.cli.commands.company import halt
 from remit.entrypoints.cli.commands.instance.status import companies, counted
@@ -31,7 +31,7 @@ def show(session: Session) -> None:
         answer = {"running": False, "url": session.url, "problem": error.sentence}
         if error.reason != "unreachable":
             answer |= {"running": True, "step": error.step}
-    session.show({**answer, "version": __version__}, lambda view: _draw(session, view))
+    session.show({**answer, "version": version.current()}, lambda view: _draw(session, view))
 
 
 def _look(session: Session) -> View:
@@ -55,7 +55,7 @@ def _spending(session: Session, company: str) -> View | None:
 def _draw(session: Session, view: View) -> None:
     if not view["running"]:
         where = session.url if session.url_option else str(session.settings.home)
-        output.say(f"Remit {__version__}. No instance runs in {where}.")
+        output.say(f"Remit {version.current()}. No instance runs in {where}.")
         _draw_next(_NO_INSTANCE)
         return
     output.say(f"Remit runs at {view['url']}.")
