@@ -78,6 +78,14 @@ LAST_OF = _EVENTS.find(
     order=[events.c.seq.desc()],
     limit=1,
 )
+#: Whether a person did anything in a company since a time.
+HAS_ACTED = _EVENTS.any(
+    events.c.actor_kind == literal("user"),
+    events.c.at >= bind("since"),
+    events.c.allowed == true(),
+    company_id="company",
+    actor_id="user",
+)
 #: Allowed events of an action on a resource whose details contain a text.
 DONE_ABOUT = _EVENTS.find(
     events.c.allowed == true(),
