@@ -266,12 +266,14 @@ class Opening:
     event_id: EventId | None
 
 
+_valid = and_(_unrevoked, or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > bind("now")))
+#: A page of all valid tokens.
+VALID = _TOKENS.after(_valid)
 #: A page of the valid tokens of a company's agents, of its members and of operators.
 OPENING = Statement(
     select(*columns(tokens, Opening))
     .where(
-        _unrevoked,
-        or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > bind("now")),
+        _valid,
         or_(
             tokens.c.company_id == bind("company"),
             tokens.c.user_id.in_(
@@ -308,8 +310,7 @@ HANDED_OUT = _TOKENS.find(
     tokens.c.user_id.in_(
         select(memberships.c.user_id).where(memberships.c.company_id == bind("company"))
     ),
-    _unrevoked,
-    or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > bind("now")),
+    _valid,
     tokens.c.made_with.in_(select(_theirs.c.id).where(_theirs.c.user_id == bind("user"))),
     order=[tokens.c.id],
 )

@@ -12,7 +12,7 @@ from remit.model.event import GENESIS, Event
 from remit.model.text import digest_of
 from remit.store.engine.database import Delayed, Transaction
 from remit.store.engine.statement import Rows, Statement, change, into, new, row, scalar, unless
-from remit.store.tables import answers, approvals, event_heads, events
+from remit.store.tables import answers, approvals, companies, event_heads, events
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,14 @@ HAPPENED = Statement(
     )
     .limit(1),
     scalar,
+)
+#: Whether an allowed event of an action on a resource exists in any company.
+HAPPENED_ANYWHERE = _EVENTS.any(
+    # Each company's part of the index is looked up.
+    events.c.company_id.in_(select(companies.c.id)),
+    events.c.allowed == true(),
+    resource="resource",
+    action="action",
 )
 #: The newest allowed event of an action on a resource.
 LAST_OF = _EVENTS.find(
