@@ -90,7 +90,12 @@ def _shown(ctx: Context) -> shapes.AcceptanceShape:
         "name": company.name,
         "awaits": awaits,
         "may_accept": ctx.decide(Action.COMPANY_ACCEPT).allowed,
-        **reached(reach.of_company(ctx), left_out, company.id, reach.instructions(ctx)),
+        **reached(
+            [entry.shown for entry in reach.of_company(ctx)],
+            left_out,
+            company.id,
+            reach.instructions(ctx),
+        ),
     }
 
 

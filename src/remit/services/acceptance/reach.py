@@ -7,6 +7,7 @@ kind of their own. Values of secrets are not shown; signs that cannot be seen ar
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from remit.adapters import registry
@@ -57,26 +58,55 @@ _OF_WEIGHT = frozenset(
 _COMPANY = "the company"
 _LONGEST = 1 << 20
 
-Entries = Iterator[tuple[str, str, object]]
+_CHANGED = "(changed; the value is not shown)"
+
+#: Kind, owner, text, and the true value where the text may not show all of it.
+Entries = Iterator[tuple[str, str, object] | tuple[str, str, object, object]]
 
 
-def of_company(ctx: Context) -> list[shapes.ReachShape]:
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """One thing that a company would run, reach or be lent."""
+
+    kind: str
+    of: str
+    text: str
+    #: Digest of the true value; empty if the text shows all of it. It is shown to nobody.
+    hidden: str = ""
+
+    @property
+    def shown(self) -> shapes.ReachShape:
+        return {"kind": self.kind, "of": self.of, "text": self.text}
+
+
+def of_company(ctx: Context) -> list[Reached]:
     """Everything that the entered company would run, reach and be lent."""
     names: dict[str, str] = {agent.id: agent.name for agent in _living(ctx)}
     parts = (_settings(ctx), _agents(ctx), _connections(ctx, names), _rights(ctx, names))
     return [
-        {"kind": kind, "of": visible(of, _LONGEST), "text": visible(_line(text), _LONGEST)}
+        Reached(
+            kind,
+            visible(of, _LONGEST),
+            visible(_line(text), _LONGEST),
+            *(digest_of(value) for value in true_value),
+        )
         for part in (*parts, _starting(ctx, names))
-        for kind, of, text in part
+        for kind, of, text, *true_value in part
     ]
 
 
-def new(
-    before: Iterable[shapes.ReachShape], after: Iterable[shapes.ReachShape]
-) -> list[shapes.ReachShape]:
-    """Return the entries that were not there before."""
-    known = {tuple(entry.values()) for entry in before}
-    return [entry for entry in after if tuple(entry.values()) not in known]
+def new(before: Iterable[Reached], after: Iterable[Reached]) -> list[shapes.ReachShape]:
+    """Return the entries that were not there before. One of which a value changed that is not shown
+    says so."""
+    known = set(before)
+    looked_like = [entry.shown for entry in known]
+    return [
+        {**entry.shown, "text": f"{entry.text} {_CHANGED}"}
+        if entry.hidden and entry.shown in looked_like
+        else entry.shown
+        for entry in after
+        if entry not in known
+    ]
 
 
 def keys_here(entries: Iterable[shapes.ReachShape]) -> list[str]:
@@ -146,20 +176,25 @@ def _adapter(name: str, config: Mapping[str, Any]) -> Entries:
     variables = config.get("env")
     told = variables if isinstance(variables, Mapping) else {}
     others = {key: value for key, value in config.items() if key != "env" or not told}
-    for path, value in _leaves(without_secrets(others)[0]) if others else ():
+    for path, value, true_value in _leaves(others, without_secrets(others)[0]):
         first = path.partition(".")[0]
         kind = _KINDS.get(first) or ("secret" if "secret" in path.lower() else "setting")
-        yield kind, name, f"{path}: {_line(value)}"
-    for variable, value in without_secrets({"env": dict(told)})[0]["env"].items():
-        yield "environment", name, f"{variable}={_line(value)}"
+        yield kind, name, f"{path}: {_line(value)}", true_value
+    for variable, value, true_value in _leaves(told, without_secrets({"env": told})[0]["env"]):
+        yield "environment", name, f"{variable}={_line(value)}", true_value
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value:
-        for key, inner in value.items():
-            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
-    else:
-        yield path, value
+def _leaves(whole: Mapping[str, Any], shown: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield each leaf of a document as it is shown, with its path and its true value."""
+    # Names are redacted in place. Two may be the same then, and the whole stands for each value.
+    are_apart = len(whole) == len(shown)
+    true_values = whole.values() if are_apart else [whole] * len(shown)
+    for (name, value), true_value in zip(shown.items(), true_values, strict=True):
+        if isinstance(value, Mapping) and value and isinstance(true_value, Mapping):
+            for path, inner, true_inner in _leaves(true_value, value):
+                yield f"{name}.{path}", inner, true_inner
+        else:
+            yield name, value, true_value
 
 
 def _lent(agent: Agent, config: Mapping[str, Any]) -> Entries:
@@ -175,17 +210,25 @@ def _lent(agent: Agent, config: Mapping[str, Any]) -> Entries:
 def _connections(ctx: Context, names: Mapping[str, str]) -> Entries:
     here: dict[str, Any] = {"company": ctx.company}
     for secret in each(ctx.tx, secret_statements.SECRETS, **here):
-        yield "secret", _COMPANY, f"{secret.name} from {secret.source}"
+        yield "secret", _COMPANY, f"{secret.name} from {secret.source}", secret.place
     for server in each(ctx.tx, server_statements.SERVERS, **here):
         shown = mcp_servers.view(ctx, server)
         what = "program" if server.command else "address"
-        yield what, f"MCP server {server.name}", shown["command"] or shown["url"]
-        for key in ("env", "secret_env", "headers", "secret_headers", "inject"):
-            if shown[key]:
-                yield "setting", f"MCP server {server.name}", f"{key}: {_line(shown[key])}"
+        called = f"MCP server {server.name}"
+        yield what, called, shown["command"] or shown["url"], server.argv or server.url
+        plain, templates = server.settings, server.templates
+        for key, value, true_value in (
+            ("env", shown["env"], plain),
+            ("secret_env", shown["secret_env"], templates),
+            ("headers", shown["headers"], plain),
+            ("secret_headers", shown["secret_headers"], templates),
+            ("inject", shown["inject"], server.inject),
+        ):
+            if value:
+                yield "setting", called, f"{key}: {_line(value)}", true_value
     for repo in each(ctx.tx, repo_statements.REPOS, **here):
         called = f"repository {repo.name}"
-        yield "address", called, without_secrets({"url": repo.url})[0]["url"]
+        yield "address", called, without_secrets({"url": repo.url})[0]["url"], repo.url
         if repo.secret:
             yield "secret", called, repo.secret
         if repo.forge:
@@ -194,10 +237,12 @@ def _connections(ctx: Context, names: Mapping[str, str]) -> Entries:
             network = ", with the network" if check.network else ""
             yield "program", called, f"check {check.name}: {check.command}{network}"
     for binding in each(ctx.tx, channel_statements.BINDINGS, agent=None, **here):
-        config = bindings.shown(json.loads(binding.adapter_config))
+        true_config = json.loads(binding.adapter_config)
+        config = bindings.shown(true_config)
         waits = ", waits for its secret" if binding.held else ""
         text = f"{binding.adapter_type}{waits}: {_line(config)}"
-        yield "channel", names.get(binding.agent_id, binding.agent_id), text
+        owner = names.get(binding.agent_id, binding.agent_id)
+        yield "channel", owner, text, true_config
     for folder in each(ctx.tx, folder_statements.FOLDERS, **here):
         owner = names.get(folder.agent_id, folder.agent_id) if folder.agent_id else _COMPANY
         title = folders.view(ctx, folder)["title"]
