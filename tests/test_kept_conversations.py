@@ -77,9 +77,12 @@ def shell(kind: str, line: str) -> Use:
     return Use("exec_command", {"cmd": line})
 
 
-async def three_runs(kind: str, tmp_path: Path, line: str | None) -> tuple[Any, Any, list[Any]]:
-    """Three letters, each in a run; the second one does something to its conversation. Returns
-    what the model was asked, the runs, and the events about the conversation."""
+async def three_runs(
+    kind: str, tmp_path: Path, line: str | None, between_runs: Callable[[], object] | None = None
+) -> tuple[Any, Any, list[Any]]:
+    """Three letters, each in a run; the second one does something to its conversation, or
+    something is done to it before the third one. Returns what the model was asked, the runs, and
+    the events about the conversation."""
     command(kind)
     between = [] if line is None else [shell(kind, line)]
     script: list[Step] = [Say("the answer is zero"), *between, Say("one"), Say("two")]
@@ -89,6 +92,8 @@ async def three_runs(kind: str, tmp_path: Path, line: str | None) -> tuple[Any, 
             await at.cast(kind, config(kind, fake, **RESUMED, **more))
             runs = []
             for number, word in enumerate(("zero", "one", "two"), start=1):
+                if word == "two" and between_runs is not None:
+                    between_runs()
                 await at.send(f"What is {word}?")
                 runs.append(await worked(at, number))
             company = runs[0]["company_id"]
@@ -126,6 +131,31 @@ def test_a_run_does_not_rewrite_what_the_next_one_is_told(
     (event,) = lost
     assert event["details"]["run"] == runs[1]["id"]
     assert event["details"]["why"]
+
+
+@pytest.mark.requirement("BX-14")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_conversation_that_was_changed_between_runs_begins_anew(
+    kind: str, tmp_path: Path
+) -> None:
+    """As a program of the machine could, or a run that was lost; the run that finds it says so."""
+
+    def forge() -> None:
+        files = [*tmp_path.rglob("projects/**/*.jsonl"), *tmp_path.rglob("sessions/**/*.jsonl")]
+        assert files
+        for file in files:
+            replace(file, b"the answer is zero", b"the answer is four")
+
+    requests, runs, lost = asyncio.run(three_runs(kind, tmp_path, None, forge))
+    last = said_to(requests[-1])
+    assert "What is two?" in last
+    assert "What is zero?" not in last
+    assert "the answer is four" not in json.dumps(requests[-1])
+    assert "conversation: this is a new one" in last
+    first, second, third = (run["session_id"].split("/")[0] for run in runs)
+    assert first == second != third
+    (event,) = lost
+    assert event["details"] == {"run": runs[2]["id"], "why": "what stood there was changed"}
 
 
 # Claude does not resume an entry that its other entries do not lead to.
