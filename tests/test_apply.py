@@ -10,6 +10,7 @@ import pytest
 
 from remit.clock import DAY, to_iso
 from remit.errors import BadInput, Conflict, RemitError
+from remit.services.acceptance import reach
 from remit.services.connections import bindings, folders, mcp_servers, repos, secrets
 from remit.services.declared import declared_company
 from remit.services.execution import runs
@@ -19,7 +20,7 @@ from remit.services.messaging import schedules
 from remit.services.organisation import agents, permissions
 from remit.services.people import companies
 from remit.services.record import events
-from remit.services.redaction import REMOVED
+from remit.services.redaction import REMOVED, without_secrets
 from remit.services.rights import grants
 from remit.services.screens import overview
 from tests.channel_stage import arrive
@@ -629,7 +630,31 @@ def test_a_file_that_reaches_further_is_accepted_as_it_was_shown(company: Compan
 
 SITE = {"name": "site", "url": "https://example.invalid/acme/site.git"}
 WORKER = {"name": "worker", "reportsTo": "ceo", "adapterType": "process"}
+CHANGED = "(changed; the value is not shown)"
 FORGE = {**SITE, "forge": "github", "api_secret": "api"}
+
+
+def with_hidden(**changed: Any) -> dict[str, Any]:
+    """A document with values that no preview shows."""
+    value = {"library": "/a.so", "place": "A", "password": SECRET, "header": "s3cr3t-one"} | changed
+    env = {"LD_PRELOAD": value["library"], "LANG": "C"}
+    config = {"command": "/bin/true", "env": env}
+    return {
+        "agents": [{"name": "tool", "adapterType": "process", "adapterConfig": config}],
+        "secrets": [{"name": "key", "source": "env", "place": value["place"]}],
+        "mcp_servers": [
+            {
+                "name": "forge",
+                "command": ["forge-mcp"],
+                "env": {"FORGE_PASSWORD": value["password"]},
+            },
+            {
+                "name": "far",
+                "url": "https://mcp.example.com/mcp",
+                "headers": {"X-Api-Key": value["header"]},
+            },
+        ],
+    }
 
 
 @pytest.mark.requirement("FX-81")
@@ -688,13 +713,13 @@ FORGE = {**SITE, "forge": "github", "api_secret": "api"}
             "agents",
             {**WORKER, "adapterConfig": {"command": "/bin/w", "env": {"WHERE": "https://a"}}},
             {**WORKER, "adapterConfig": {"command": "/bin/w", "env": {"WHERE": "https://b"}}},
-            [("environment", "worker", f"WHERE={REMOVED}")],
+            [("environment", "worker", f"WHERE={REMOVED} {CHANGED}")],
         ),
         (
             "mcp_servers",
             {"name": "files", "command": ["/bin/files"], "env": {"NODE_OPTIONS": "--one"}},
             {"name": "files", "command": ["/bin/files"], "env": {"NODE_OPTIONS": "--two"}},
-            [("setting", "MCP server files", f'env: {{"NODE_OPTIONS": "{REMOVED}"}}')],
+            [("setting", "MCP server files", f'env: {{"NODE_OPTIONS": "{REMOVED}"}} {CHANGED}')],
         ),
     ],
 )
@@ -714,6 +739,49 @@ def test_a_connection_that_a_file_changes_is_accepted_as_it_was_shown(
     plan = preview(small, document)
     assert [(one["kind"], one["of"], one["text"]) for one in plan["entries"]] == shown
     assert apply(small, document)["changed"] == 1
+
+
+@pytest.mark.requirement("FX-81")
+@pytest.mark.parametrize(
+    ("changed", "of", "named"),
+    [
+        ({"library": "/b.so"}, "tool", "LD_PRELOAD="),
+        ({"password": "hidden-anew-1234"}, "MCP server forge", "env: "),
+        ({"header": "s3cr3t-two"}, "MCP server far", "headers: "),
+    ],
+)
+def test_a_changed_value_that_is_not_shown_is_accepted_as_well(
+    small: Company, changed: dict[str, str], of: str, named: str
+) -> None:
+    """Where the texts were compared, another LD_PRELOAD took effect with nothing to accept."""
+    apply(small, with_hidden())
+    assert preview(small, with_hidden())["entries"] == []
+    document = with_hidden(**changed)
+    plan = preview(small, document)
+    (entry,) = plan["entries"]
+    assert entry["of"] == of
+    assert entry["text"].startswith(named)
+    assert entry["text"].endswith("(changed; the value is not shown)")
+    (value,) = changed.values()
+    assert f'"{value}"' not in json.dumps(plan["entries"])
+    about: Any = {"company": small.id, "document": document}
+    assert refusal(small, small.board, declared_company.apply, **about) == "not_accepted"
+    # The digest is that of the value, too.
+    third = {**about, "document": with_hidden(**dict.fromkeys(changed, "THIRD"))}
+    third["accepted"] = plan["digest"]
+    assert refusal(small, small.board, declared_company.apply, **third) == "not_accepted"
+    apply(small, document)
+    assert preview(small, document)["entries"] == []
+
+
+def test_a_name_that_is_a_secret_is_not_shown_beside_its_value() -> None:
+    """Nor do names that are the same without it confuse the comparison."""
+    key = f"sk-ant-api03-{'Qw3rTy7uIoP9aSdF' * 3}"
+    settings = {key: 1, f"{key}x": 2, REMOVED: 3, f"{REMOVED} 2": {key: 4}}
+    shown = list(reach._leaves(settings, without_secrets(settings)[0]))
+    assert key not in str([(path, value) for path, value, _ in shown])
+    changed = {**settings, f"{REMOVED} 2": {key: 5}}
+    assert list(reach._leaves(changed, without_secrets(changed)[0])) != shown
 
 
 @pytest.mark.requirement("FX-81")

@@ -200,6 +200,24 @@ def test_a_person_is_added_gets_a_token_and_is_removed(only: Home) -> None:
     refused(only("user", "remove", "ann-lee"), 3, "no such user")
 
 
+def test_a_removal_says_what_the_person_made_for_others(only: Home) -> None:
+    only("user", "add", "maker")
+    token = only("user", "token", "maker").out.strip()
+    assert only("--token", token, "user", "invite", "guest").code == 0
+    seen = only("user", "remove", "maker", "--dry-run").out
+    assert "maker would have no part in the company any more." in seen
+    assert "Would end:" in seen
+    assert "for guest. Nobody has signed in with it." in seen
+    assert "remit user link guest" in seen
+    assert "Nothing was changed." in seen
+    assert "maker" in only("user", "list").out
+    done = only("user", "remove", "maker")
+    assert done.code == 0
+    assert "Ended:" in done.out
+    assert "maker" not in only("user", "list").out
+    only("user", "remove", "guest")
+
+
 def test_a_person_who_exists_is_not_added_twice(only: Home) -> None:
     only.json("user", "add", "bert")
     refused(only("user", "add", "bert"), 4, "already")

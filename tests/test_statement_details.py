@@ -91,7 +91,18 @@ def test_an_empty_list_is_a_value_where_it_means_something() -> None:
 
 
 @pytest.mark.parametrize(
-    "char", ["\u034f", "\u3164", "\u2800", "\ufe0f", "\U000e0101", "\ue000", "\u00a0", "\u2003"]
+    "char",
+    [
+        "\u034f",
+        "\U00016fe4",
+        "\u3164",
+        "\u2800",
+        "\ufe0f",
+        "\U000e0101",
+        "\ue000",
+        "\u00a0",
+        "\u2003",
+    ],
 )
 def test_what_cannot_be_seen_is_spelled_out(char: str) -> None:
     assert f"U+{ord(char):04X}" in spelled(f"a{char}b")

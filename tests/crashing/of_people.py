@@ -115,6 +115,13 @@ def _(s: Scene) -> Call:
     return s.by_board(company=s.c.id, user=person)
 
 
+@situation("users.preview_removal")
+def _(s: Scene) -> Call:
+    person = _person(s)
+    s.c.token_of(person)
+    return changed(s.by_board(company=s.c.id, user=person), keyed=False, leaves=False)
+
+
 @situation("users.create_token")
 def _(s: Scene) -> Call:
     call = s.by_board(company=s.c.id, user=_person(s), label="phone", expires_at=None)

@@ -23,6 +23,7 @@ from remit.services.chat import accounts, commands, items, posts
 from remit.services.chat.commands import SEE
 from remit.services.command import Context
 from remit.services.governance import approval_engine, approvals
+from remit.services.redaction import text_without_secrets
 from remit.services.subjects import OUTCOME, require_outcome
 from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
@@ -156,7 +157,11 @@ def subject(act: Act) -> str:
 
 
 def title(ctx: Context, act: Act) -> str:
-    """Return an act in words."""
+    """Return an act in words, without secrets: it is recorded, and read by others."""
+    return text_without_secrets(_title(ctx, act))[0]
+
+
+def _title(ctx: Context, act: Act) -> str:
     if "approval" in act:
         approval = items.approval_of(ctx, act["approval"])
         summary = approval_engine.summary(approval).rstrip(".")

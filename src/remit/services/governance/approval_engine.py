@@ -46,6 +46,7 @@ from remit.services import lookup
 from remit.services.command import Context
 from remit.services.execution import waking
 from remit.services.messaging import inbox, letter_context, mail, origins
+from remit.services.redaction import text_without_secrets
 from remit.services.work import waits
 from remit.store.engine.statement import renewed
 from remit.store.organisation import governance as statements
@@ -473,7 +474,8 @@ def summary(approval: Approval) -> str:
             title = payload.get("title")
             words = title if isinstance(title, str) and title else approval.type.value
             plain = "".join(char if char.isprintable() else " " for char in words)
-            return " ".join(plain.split())[:120]
+            # It becomes the subject of mail, a post in a chat and part of events.
+            return text_without_secrets(" ".join(plain.split()))[0][:120]
 
 
 def _route(ctx: Context, approval: Approval, *at_hand: Agent | None) -> AgentId | None:

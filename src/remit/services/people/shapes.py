@@ -8,7 +8,7 @@ from remit.ids import TokenKind
 from remit.model.messaging.confirmation import MailDecisions
 from remit.model.messaging.mail import Messaging
 from remit.model.organisation.principal import ActorKind
-from remit.model.organisation.user import UserRole
+from remit.model.organisation.user import Handed, UserRole
 from remit.services.shape_basics import Moment, NamedShape
 
 
@@ -67,6 +67,29 @@ class MemberShape(NamedShape):
     scope_agent_id: str | None
     company_id: str
     created_at: Moment
+
+
+class HandedOutShape(TypedDict):
+    """Something that opens the company, made by a member for others."""
+
+    kind: Annotated[str, Handed]
+    id: str
+    #: The person or the agent that it is for.
+    name: str
+    #: Whether it ends when its maker is removed, because nobody uses it yet.
+    ends: bool
+    why: str
+    next_step: str
+
+
+class LeaverShape(NamedShape):
+    removed: bool
+    #: The agents whose seats are vacant now.
+    seats: list[str]
+    #: The agents that lost a key which the person made.
+    keys_of: list[str]
+    handed_out: list[HandedOutShape]
+    dry_run: bool
 
 
 class IssuedTokenShape(TypedDict):
