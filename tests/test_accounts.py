@@ -712,6 +712,80 @@ def test_a_provider_that_answers_the_question_and_refuses_runs_is_probed_at_grow
     assert pauses == [*PROBES, PROBES[-1]]
 
 
+def question(company: Company) -> provider_questions.Question:
+    (found,) = company.call(as_system(), provider_questions.to_ask)
+    return found
+
+
+@pytest.mark.requirement("FX-10", "BX-18")
+@pytest.mark.parametrize("fault", [Fault.NETWORK, Fault.OVERLOAD])
+def test_the_board_is_told_once_of_a_provider_that_answers_nothing_for_ten_minutes(
+    company: Company, clock: VirtualClock, fault: Fault
+) -> None:
+    one, account = unreachable(company, fault)
+    clock.advance(PROBES[0])
+    while not question(company).to_be_told:
+        with pytest.raises(Conflict):
+            company.call(as_system(), provider_questions.unanswered, account=account)
+        company.call(as_system(), provider_questions.begin, account=account)
+        clock.advance(MINUTE)
+    assert told(company) == []
+    assert clock.now() - from_iso(account_of(company, "claude:key")["since"]) <= 11 * MINUTE
+
+    company.call(as_system(), provider_questions.unanswered, account=account, cause="529")
+    assert told(company) == [f"claude:key cannot be used: {fault}"]
+    (letter,) = unread(company, company.board)
+    assert "its provider is asked each minute" in letter["body"]
+    for _ in range(60):  # not again, however long it lasts
+        assert not question(company).to_be_told
+        company.call(as_system(), provider_questions.begin, account=account)
+        clock.advance(MINUTE)
+
+    # Somebody has read it, so the good news follows the bad.
+    ack(company, company.board, letter)
+    company.call(as_system(), provider_questions.asked, account=account, answered=True)
+    assert ready(company) == [one.id]
+    (probe,) = start_all(company)
+    company.call(as_system(), account_faults.answered, run=probe.id)
+    assert told(company) == ["claude:key works again"]
+
+
+@pytest.mark.requirement("FX-10")
+def test_a_worker_reports_a_provider_that_goes_on_answering_nothing(
+    small: Company, clock: VirtualClock
+) -> None:
+    nobody = {"baseUrl": "http://127.0.0.1:1", "env": {"ANTHROPIC_API_KEY": "none"}}
+    one = worker(small, "one", adapter_type="claude", adapter_config=nobody)
+    run = claim(small, one)
+    take(small, run)
+    fails(small, run, Fault.NETWORK)
+    asking = Worker(small.app, NOWHERE)
+    for _ in range(9):
+        clock.advance(MINUTE)
+        small.wait(asking._ask_providers())
+        assert told(small) == []
+    for _ in range(5):
+        clock.advance(MINUTE)
+        small.wait(asking._ask_providers())
+    (subject,) = told(small)
+    assert subject.endswith("cannot be used: network")
+
+
+@pytest.mark.requirement("FX-10")
+def test_a_provider_that_answers_within_ten_minutes_is_no_news(
+    company: Company, clock: VirtualClock
+) -> None:
+    _, account = unreachable(company, Fault.OVERLOAD)
+    clock.advance(9 * MINUTE)
+    assert not question(company).to_be_told
+    company.call(as_system(), provider_questions.begin, account=account)
+    company.call(as_system(), provider_questions.asked, account=account, answered=True)
+    (probe,) = start_all(company)
+    company.call(as_system(), account_faults.answered, run=probe.id)
+    clock.advance(HOUR)
+    assert told(company) == []
+
+
 @pytest.mark.requirement("FX-10")
 @pytest.mark.parametrize("fault", [Fault.AUTH, Fault.BILLING, Fault.RATE])
 def test_after_other_faults_nobody_is_asked(
