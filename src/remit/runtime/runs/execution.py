@@ -14,6 +14,7 @@ from remit.adapters import registry
 from remit.adapters.contract import Adapter
 from remit.adapters.pace import Pace
 from remit.adapters.running import RunResult
+from remit.adapters.setup import detect
 from remit.clock import Clock
 from remit.errors import RemitError
 from remit.ids import Ids
@@ -24,7 +25,7 @@ from remit.model.execution.fault import Fault
 from remit.model.execution.limit import RUNAWAY
 from remit.runtime.deadlines import leave_behind, uninterrupted
 from remit.runtime.repos.cache import Repos
-from remit.runtime.runs import conditions, homes, prompt, skill_folders
+from remit.runtime.runs import checks, conditions, homes, prompt, skill_folders
 from remit.runtime.runs.context import Context
 from remit.runtime.runs.conversations import Kept
 from remit.runtime.runs.journal import Journal
@@ -272,8 +273,9 @@ async def _injected(
 async def call(adapter: Adapter, context: Context) -> RunResult:
     """Have an adapter execute a run, within the time limit of its configuration."""
     context.signs.begin(context.run_id)
-    # A task of its own, so that an adapter which ignores cancellation blocks nothing.
-    working = asyncio.create_task(adapter.run(context))
+    with detect.held(checks.without(context.hidden)):  # for what it asks its program beforehand
+        # A task of its own, so that an adapter which ignores cancellation blocks nothing.
+        working = asyncio.create_task(adapter.run(context))
     try:
         given_up = await _watch(working, context)
         if given_up is None and not working.cancelled():
