@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remit.clock import DAY, HOUR, MINUTE, SECOND, to_iso
-from remit.services.execution import runs
+from remit.services.execution import fruitless, runs
 from remit.services.messaging import threads
 from remit.services.screens import needs_you
 from remit.services.work import delegation, outcomes
@@ -161,6 +161,53 @@ def test_useful_work_that_is_cut_off_goes_on_at_once(sim: Simulation) -> None:
     assert dev.turns == 10
     assert sim.clock.now() - began < MINUTE
     assert [letter.body for letter in sim.mail()] == ["Done."]
+
+
+def changes_files(*digests: str | None) -> Callable[[Turn], None]:
+    """Runs that a limit ends, each with the digest of the files that it changed."""
+
+    def works(turn: Turn) -> None:
+        number = turn.agent.turns - 1
+        digest = digests[number] if number < len(digests) else None
+        raise RunFailed("It took 100 turns.", **TOO_MANY, changed_files=digest)
+
+    return works
+
+
+def turns_at_once(sim: Simulation, script: Callable[[Turn], None]) -> int:
+    dev = sim.agent("dev", script)
+    sim.send(dev, WISH)
+    sim.run(patience=MINUTE)
+    return dev.turns
+
+
+@pytest.mark.requirement("FX-64")
+def test_a_run_that_changed_files_got_on_but_not_by_the_same_change_again(sim: Simulation) -> None:
+    # The third and fourth achieve nothing, and are two in a row.
+    assert turns_at_once(sim, changes_files("a", "b", "b", None, "c")) == 4
+
+
+@pytest.mark.requirement("FX-64")
+def test_changed_files_alone_carry_five_runs(sim: Simulation) -> None:
+    """Then something of the work has to reach others: a loop may write files, too."""
+    files = [f"digest {number}" for number in range(20)]
+    assert turns_at_once(sim, changes_files(*files)) == fruitless.MOST_BY_FILES + 2
+    (row,) = rows(sim)
+    assert row["kind"] == "runaway"
+    assert row["next"].startswith("remit run tail ")
+    assert "limit" not in row["next"]
+
+
+@pytest.mark.requirement("FX-64")
+def test_an_effect_lets_changed_files_count_anew(sim: Simulation) -> None:
+    def works(turn: Turn) -> None:
+        if turn.agent.turns % fruitless.MOST_BY_FILES == 0:
+            turn.call("kb_create", description="A part", content=f"Part {turn.agent.turns}")
+        if turn.agent.turns < 4 * fruitless.MOST_BY_FILES:
+            raise RunFailed("Cut.", **TOO_MANY, changed_files=f"digest {turn.agent.turns}")
+
+    assert turns_at_once(sim, works) == 4 * fruitless.MOST_BY_FILES
+    assert [letter.subject for letter in sim.mail() if "nothing done" in letter.subject] == []
 
 
 @pytest.mark.requirement("FX-64")
