@@ -40,6 +40,8 @@ class Settings:
     private_channels: bool = False
     #: Servers in place of the public ones, by kind of channel: `telegram=http://127.0.0.1:8081`.
     channel_servers: Mapping[str, str] = field(default_factory=dict)
+    #: Prices of models for every company, as the table `[prices]` of the file has them.
+    prices: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -77,7 +79,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     home = Path(env.get("REMIT_HOME") or Path.home() / ".remit").expanduser().absolute()
     stored = _read(home / "remit.toml")
 
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {_PRICES: stored.pop(_PRICES, {})}
     for name, read in _KNOWN.items():
         text = env.get(f"REMIT_{name.upper()}") or stored.get(name)
         if text is not None:
@@ -190,7 +192,11 @@ _KNOWN: dict[str, Callable[[str], object]] = {
 }
 
 
-def _read(path: Path) -> dict[str, str]:
+#: The one setting that is a table, and only in the file.
+_PRICES = "prices"
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             settings = tomllib.load(file)
@@ -199,10 +205,15 @@ def _read(path: Path) -> dict[str, str]:
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read ({error}).", "Correct the file.") from error
     for key, value in settings.items():
-        if key not in _KNOWN:
+        if key == _PRICES and isinstance(value, dict):
+            continue
+        if key == _PRICES:
             raise BadInput(
-                f"{path} has an unknown setting {key[:40]!r}.", f"Known: {', '.join(_KNOWN)}."
+                f"{path}: prices must be a table.", "Name models below [prices], each with a price."
             )
+        if key not in _KNOWN:
+            known = ", ".join((*_KNOWN, _PRICES))
+            raise BadInput(f"{path} has an unknown setting {key[:40]!r}.", f"Known: {known}.")
         if not isinstance(value, str):
             raise BadInput(f"{path}: {key} must be text.", "Put the value in quotes.")
     return settings
