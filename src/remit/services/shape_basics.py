@@ -88,6 +88,6 @@ class OfCompanyShape(TypedDict):
     name: str
 
 
-class WarnedShape(TypedDict, total=False):
+class WarnedShape(TypedDict):
     #: Why an agent's budget of money does not hold it, if so.
-    warning: str
+    warning: NotRequired[str]
