@@ -11,6 +11,7 @@ import pytest
 from remit.clock import DAY, HOUR, MINUTE, SECOND, to_iso
 from remit.services.execution import fruitless, runs
 from remit.services.messaging import threads
+from remit.services.organisation import agents
 from remit.services.screens import needs_you
 from remit.services.work import delegation, outcomes
 from remit.testing import (
@@ -141,6 +142,24 @@ def test_whoever_wished_is_told_once_that_it_could_not_be_done(sim: Simulation) 
     (to_boss,) = [one for one in sim.mail(sim.root) if "dev" in one.subject]
     assert to_boss.subject == "dev gets nothing done"
     assert "remit " not in to_boss.body
+
+
+@pytest.mark.requirement("FX-62")
+def test_a_letter_that_failed_awaits_its_person_once_nobody_tries_it_any_more(
+    sim: Simulation,
+) -> None:
+    dev = sim.agent("dev", reads_what_is_not_there)
+    letter = sim.send(dev, WISH)
+    sim.turn(dev.id)
+    sim.do(agents.pause, agent=dev.id)
+    sim.clock.advance(DAY)
+    (row,) = [one for one in sim.ask(needs_you.listing) if one["kind"] == "unanswered"]
+    assert row["id"] == letter["id"]
+    assert "could not do it so far" in row["cause"]
+    assert "It is paused" in row["cause"]
+    # It is tried again, so it is left to the agent.
+    sim.do(agents.resume, agent=dev.id)
+    assert [one for one in sim.ask(needs_you.listing) if one["kind"] == "unanswered"] == []
 
 
 @pytest.mark.requirement("FX-64")

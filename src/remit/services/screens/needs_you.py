@@ -367,7 +367,7 @@ def _unanswered(ctx: Context, dead: set[str]) -> list[shapes.AwaitingShape]:
         letter = ctx.tx.existing(statements.MESSAGE_ANYWHERE, message=wish.message_id)
         stands = letter_trace.state(ctx, letter)
         kept = (
-            stands["state"] == "queued"
+            stands["state"] in ("queued", "failing")
             and wish.created_at + UNREAD_SHOWN <= ctx.now
             and mail.not_started(ctx, letter, by_itself=True) is not None
         )
