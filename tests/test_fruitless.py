@@ -162,6 +162,39 @@ def test_a_letter_that_failed_awaits_its_person_once_nobody_tries_it_any_more(
     assert [one for one in sim.ask(needs_you.listing) if one["kind"] == "unanswered"] == []
 
 
+@pytest.mark.requirement("FX-62")
+def test_a_letter_that_waits_for_an_agent_who_never_answers_awaits_its_person(
+    sim: Simulation,
+) -> None:
+    def asks_its_boss(turn: Turn) -> None:
+        for letter in turn.mail:
+            if letter.sender.startswith("user:"):
+                turn.call("ask", question="Which colour?", to="boss")
+
+    lead = sim.agent("lead", says_nothing)
+    letter = sim.send(sim.agent("dev", asks_its_boss, boss=lead), WISH)
+    sim.run(patience=MINUTE)
+    assert state(sim, letter)[0] == "waiting"
+    assert "dev waits for an answer from lead: remit question answer" in state(sim, letter)[1]
+    assert sim.ask(needs_you.listing) == []
+    sim.run(patience=2 * DAY)
+    sim.clock.advance(DAY)
+    (row,) = [one for one in sim.ask(needs_you.listing) if one["kind"] == "unanswered"]
+    assert row["id"] == letter["id"]
+    assert "dev waits for an answer from lead" in row["cause"]
+
+
+@pytest.mark.requirement("FX-62")
+def test_a_letter_that_waits_for_its_person_has_one_row(sim: Simulation) -> None:
+    dev = sim.agent("dev", asks)
+    sim.send(dev, WISH)
+    sim.run(patience=2 * DAY)
+    sim.clock.advance(DAY)
+    kinds = [row["kind"] for row in sim.ask(needs_you.listing)]
+    assert kinds.count("question") == 1
+    assert "unanswered" not in kinds
+
+
 @pytest.mark.requirement("FX-64")
 def test_useful_work_that_is_cut_off_goes_on_at_once(sim: Simulation) -> None:
     """The control: what others can notice is progress, however often its runs are cut."""
