@@ -1,6 +1,7 @@
 """Accounts and set-ups: one fault closes them for everybody, one run finds out, all go on."""
 
 import asyncio
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -710,6 +711,22 @@ def test_a_provider_that_answers_the_question_and_refuses_runs_is_probed_at_grow
         (probe,) = start_all(company)
         fails(company, probe, Fault.OVERLOAD)
     assert pauses == [*PROBES, PROBES[-1]]
+
+
+@pytest.mark.requirement("BX-18")
+def test_a_closed_account_is_named_in_the_commands_about_it(company: Company) -> None:
+    strange = worker(company, "two", adapter_config={"command": "a'b", "secretRef": "key"})
+    broken = claim(company, strange, worker="w")
+    fails(company, broken, Fault.SETUP)
+    unreachable(company, Fault.AUTH)
+    rows = company.call(company.board, needs_you.listing, company=company.id)
+    steps = {row["title"]: row["next"] for row in rows if row["kind"] == "held"}
+    plain = "remit account show claude:key, then remit account retry claude:key"
+    assert steps.pop("claude:key cannot be used") == plain
+    (other,) = steps.values()
+    assert shlex.split(other.partition(", then ")[0])[3] == "setup:claude:a'b@w"
+    for named in ("claude:key", "setup:claude:a'b@w"):
+        assert company.call(company.board, accounts.retry, account=named)["name"] == named
 
 
 def question(company: Company) -> provider_questions.Question:

@@ -48,7 +48,7 @@ class Waiting:
         self.session.__dict__["client"] = Instance(sim)
         self.meanwhile: list[Callable[[], object]] = []
         self.looks = 0
-        monkeypatch.setattr(awaiting.time, "sleep", self._pause)
+        monkeypatch.setattr("remit.entrypoints.cli.awaiting.time.sleep", self._pause)
 
     def _pause(self, _: float) -> None:
         self.looks += 1

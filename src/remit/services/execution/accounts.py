@@ -197,7 +197,12 @@ def _tested(account: Account, agent: Agent | None) -> str:
 
 
 def command_for(account: Account) -> str:
-    return f"remit account retry {account.name}"
+    return f"remit account retry {called(account)}"
+
+
+def called(account: Account) -> str:
+    """The name of an account as an argument of a command."""
+    return shlex.quote(account.name)
 
 
 # ── admission ───────────────────────────────────────────────────────────────────────────────────

@@ -66,7 +66,6 @@ _NEXT = {
     "failed_run": "remit run show {id}",
     "budget_stop": "remit agent budget {id}, then remit agent set",
     "unanswered": "remit read {id}, or remit cancel {id}",
-    "held": "remit account show {id}, then remit account retry {id}",
     "agent_error": "remit agent why-idle {id}, then remit agent resume {id}",
 }
 
@@ -244,7 +243,9 @@ def _held(ctx: Context, held: Sequence[Account]) -> list[shapes.AwaitingShape]:
             cause += f" {' and '.join(waiting)} {verb} for it."
         title = f"{account.title} cannot be used"
         item = views.awaiting(ctx.company, "held", account.id, title, "", account.since, cause)
-        items.append({**item, "agent_id": None})
+        look = f"remit account show {accounts.called(account)}"
+        step = f"{look}, then {accounts.command_for(account)}"
+        items.append({**item, "agent_id": None, "next": step})
     return items
 
 
