@@ -44,6 +44,10 @@ llm: $(VENV)/.llm ## install what a model without a program of its own needs, su
 demo: $(VENV)/.runtime ## install and show a company at work
 	@$(BIN)/remit demo
 
+.PHONY: live
+live: $(VENV)/.runtime ## the same, and open for a look in the browser until Ctrl-C
+	@exec $(BIN)/remit demo --serve
+
 test: setup ## run the tests
 	$(PYTEST)
 

@@ -51,6 +51,7 @@ def test_accounts_are_listed_and_tried_over_http(office: Office) -> None:
     assert (row["kind"], row["agentId"]) == ("held", None)
     assert row["title"] == "claude:over-http cannot be used"
     assert "1 agent waits for it." in row["cause"]
+    assert row["next"] == "remit account retry claude:over-http"
     path = office.path(f"accounts/{account['id']}/retry")
     assert office.as_agent(agent)("POST", path).status == 403
     assert office.board.must("POST", path)["triedAt"] < account["triedAt"]
@@ -107,6 +108,18 @@ def test_the_command_line_says_what_is_closed_and_brings_letters_back(only: Home
         assert "The account claude:key is closed since" in only(*command).out, command
     assert only("account", "retry", "claude:key").out == "claude:key is tried now.\n"
     refused(only("account", "show", "nobody"), 3, "There is no such account.")
+    run_sql(
+        url,
+        "INSERT INTO accounts (id, company_id, kind, name, adapter_type, endpoint, credential,"
+        " state, failures, started, created_at)"
+        " SELECT lower(hex(randomblob(16))), company_id, kind, name, adapter_type,"
+        " 'https://other.example', credential, 'open', 0, 0, 1 FROM accounts",
+    )
+    for verb in ("show", "retry"):
+        two = only("account", verb, "claude:key")
+        refused(two, 2, "Several match 'claude:key'")
+        assert listed["id"] in two.err, "so that it can be named"
+    assert only("account", "retry", listed["id"]).code == 0
 
     assert only("revive").out == "There are none.\n"
     run_sql(

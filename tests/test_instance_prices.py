@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from remit.adapters import price_table
+from remit.entrypoints.cli.commands.instance import login
 from remit.errors import BadInput
 from remit.model.execution import prices
 from remit.runtime import diagnosis
@@ -77,6 +78,18 @@ def test_prices_of_the_instance_are_read_from_its_file(tmp_path: Path) -> None:
         "free": (0, 0, 0),
     }
     assert load({"REMIT_HOME": str(tmp_path / "none")}).prices == {}
+
+
+@pytest.mark.parametrize(
+    "head", ['company = "Acme"\n', "", 'company = """Ac\\\n  me"""\ntoken = """a\\\n  b"""\n']
+)
+def test_a_login_leaves_the_prices_as_they_are(tmp_path: Path, head: str) -> None:
+    table = "[prices]\n# ours\nfree = {input = 0, output = 0.5}\n"
+    before = written(tmp_path, head + table)
+    login.keep(tmp_path / "remit.toml", {"url": "https://remit.example", "token": "rmt_x"})
+    after = load({"REMIT_HOME": str(tmp_path)})
+    assert (after.url, after.token) == ("https://remit.example", "rmt_x")
+    assert (after.company, after.prices) == (before.company, before.prices)
 
 
 @pytest.mark.parametrize(

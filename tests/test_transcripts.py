@@ -108,6 +108,12 @@ def test_a_stream_of_codex_reads_like_one_of_claude() -> None:
     assert found[-2:] == ["I am done: It is green.", "Second line."]
 
 
+def test_the_progress_of_a_long_call_is_not_shown() -> None:
+    progress = event(type="tool_progress", tool_use_id="toolu_1", tool_name="Bash")
+    assert read("claude", progress) == []
+    assert read("claude", event(type="other_progress", tool_use_id="toolu_1")) != []
+
+
 def test_denials_that_only_the_last_event_tells_of_are_told_once() -> None:
     ended = event(
         type="result",

@@ -19,26 +19,40 @@ KEEP_FAILED_WORKSPACES = 24
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    """The `#:` comment of each setting is its meaning in docs/configuration.md."""
+
+    #: The home folder: database, contents of files, board's token, secrets, `remit.toml`, logs.
+    #: Only its owner can read it.
     home: Path
+    #: The database: `sqlite:///PATH`, or `postgresql://USER@HOST/NAME` for several processes.
+    #: Without it, the file `remit.db` in the home folder.
     database_url: str
+    #: The store of the contents of files: `file:///PATH`, or `s3://BUCKET/PREFIX` with the usual
+    #: variables for credentials. Without it, the folder `blobs` in the home folder.
     blob_url: str
-    #: The address of the instance; None means this machine's default address.
+    #: The addresses of the instance as others write them. The first is in links, and commands
+    #: connect there. Without it, commands connect to the instance of this home folder, or else to
+    #: `http://127.0.0.1:8420`.
     url: str | None = None
     #: Other addresses by which the instance is reached from outside.
     more_urls: tuple[str, ...] = ()
-    #: Networks of the proxies in front that are believed; None if nothing was said about proxies.
+    #: Addresses or networks of the proxies in front whose headers are believed; `none` says that
+    #: there is no proxy. Without it, nothing is said about proxies, and none is believed.
     proxies: tuple[str, ...] | None = None
+    #: The token of the command line, which says who you are. `remit login` keeps it in
+    #: `remit.toml`. Without it, `board.token` in the home folder, for the instance of that folder.
     token: str | None = None
+    #: The company of the command line, by name or id. Without it, your only company.
     company: str | None = None
-    #: Largest archive that may be imported, in MiB; None means Remit's own limit.
+    #: Largest archive that may be imported, in MiB. Without it, 2048.
     largest_import: int | None = None
-    #: Most background jobs that a worker executes at once.
+    #: Most background jobs that a worker executes at once, from 1 to 32.
     background_jobs: int = DEFAULT_JOBS
     #: For how many hours the workspace of a failed run is retained; 0 means not at all.
     keep_failed_workspaces: int = KEEP_FAILED_WORKSPACES
     #: Whether channels may call addresses in private networks, this machine's among them.
     private_channels: bool = False
-    #: Servers in place of the public ones, by kind of channel: `telegram=http://127.0.0.1:8081`.
+    #: Servers in place of the public ones, by kind of channel.
     channel_servers: Mapping[str, str] = field(default_factory=dict)
     #: Prices of models for every company, as the table `[prices]` of the file has them.
     prices: Mapping[str, Any] = field(default_factory=dict)
@@ -108,6 +122,11 @@ def prepare_home(settings: Settings) -> None:
             f"{settings.home} cannot be used ({error.strerror}).",
             "Point REMIT_HOME to a folder that you can write.",
         ) from error
+
+
+def known() -> dict[str, Callable[[str], object]]:
+    """Return the parser of each setting, by its name in `remit.toml`."""
+    return dict(_KNOWN)
 
 
 def _number(name: str, what: str, usual: str, digits: int) -> Callable[[str], int]:

@@ -1,5 +1,6 @@
 """Documents made from the declarations: the reference of all tools, routes and commands, that of
-the hiring skill, and the table of declared commands that the command line reads.
+the hiring skill, the page of all settings, and the table of declared commands that the command line
+reads.
 
 `python -m remit.entrypoints.reference` writes them again; a test fails while one is out of date.
 """
@@ -15,6 +16,7 @@ from typing import Any
 import click
 
 from remit.app import App
+from remit.entrypoints import configuration_page
 from remit.entrypoints.cli.declared import TABLE
 from remit.entrypoints.cli.main import OVERVIEW, cli
 from remit.entrypoints.declared import chosen, declared, for_people
@@ -250,6 +252,7 @@ def write() -> tuple[dict[str, Any], Sequence[Tool]]:
         offered = asyncio.run(collect(Path(home)))
     PLACE.write_text(reference(*offered))
     WHOLE.write_text(whole(*offered))
+    configuration_page.PLACE.write_text(configuration_page.page())
     return offered
 
 

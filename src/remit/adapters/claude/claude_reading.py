@@ -15,6 +15,8 @@ _OF_THE_PROGRAM = "<synthetic>"
 
 class ClaudeReader(reading.JsonReader):
     sees_denials = True
+    #: Events for programs: of these, people are shown nothing.
+    _UNSEEN = ("system", "stream_event", "rate_limit_event", "control_response", "tool_progress")
 
     def __init__(self) -> None:
         self._tools = reading.Known()
@@ -32,7 +34,7 @@ class ClaudeReader(reading.JsonReader):
                 return (_retry(event),)
             case "result", _:
                 return self._result(event)
-            case (("system" | "stream_event" | "rate_limit_event" | "control_response"), _):
+            case kind, _ if kind in self._UNSEEN:
                 return ()
             case _ if "permission_denials" in event or "duration_api_ms" in event:
                 return self._result(event)

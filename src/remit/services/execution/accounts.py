@@ -15,7 +15,7 @@ from remit.adapters import registry
 from remit.authority import Action
 from remit.clock import moment
 from remit.errors import Conflict, NotFound
-from remit.ids import JobId
+from remit.ids import JobId, several
 from remit.model.execution.account import (
     Account,
     AccountId,
@@ -117,7 +117,8 @@ def _named(ctx: Context, text: str) -> Account:
     if not matches:
         raise NotFound("There is no such account.", "`remit account list` names them.")
     if len(matches) > 1:
-        raise Conflict("Several match.", "Give more of its id.")
+        ids = [f"{account.id} ({account.endpoint or account.credential})" for account in matches]
+        raise several(f"Several match {text[:100]!r}", ids)
     return matches[0]
 
 
@@ -197,12 +198,8 @@ def _tested(account: Account, agent: Agent | None) -> str:
 
 
 def command_for(account: Account) -> str:
-    return f"remit account retry {called(account)}"
-
-
-def called(account: Account) -> str:
-    """The name of an account as an argument of a command."""
-    return shlex.quote(account.name)
+    """The command that tries a closed account at once."""
+    return f"remit account retry {shlex.quote(account.name)}"
 
 
 # ── admission ───────────────────────────────────────────────────────────────────────────────────

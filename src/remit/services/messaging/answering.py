@@ -69,7 +69,7 @@ def end(ctx: Context, question: Question, text: str, *, other: bool = False) -> 
     if answer is None:
         raise BadInput(
             f"The answer must be one of {', '.join(options)}.",
-            "Choose one of these, or set other to answer in your own words.",
+            "Choose one of these, or add --other (other: true in a call) for other words.",
         )
     return close(ctx, question, QuestionStatus.ANSWERED, answer)
 

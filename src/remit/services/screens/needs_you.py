@@ -243,9 +243,7 @@ def _held(ctx: Context, held: Sequence[Account]) -> list[shapes.AwaitingShape]:
             cause += f" {' and '.join(waiting)} {verb} for it."
         title = f"{account.title} cannot be used"
         item = views.awaiting(ctx.company, "held", account.id, title, "", account.since, cause)
-        look = f"remit account show {accounts.called(account)}"
-        step = f"{look}, then {accounts.command_for(account)}"
-        items.append({**item, "agent_id": None, "next": step})
+        items.append({**item, "agent_id": None, "next": accounts.command_for(account)})
     return items
 
 
@@ -373,7 +371,7 @@ def _unanswered(ctx: Context, listed: set[str]) -> list[shapes.AwaitingShape]:
             and mail.not_started(ctx, letter, by_itself=True) is not None
         )
         sentence = stands["sentence"]
-        # What it waits for may be an agent's to answer, who does not.
+        # An agent that has to answer or decide may never do so.
         waits = stands["state"] == letter_trace.WAITING
         is_left = stands["state"] == "in_work" or (
             waits and letter_trace.awaited(ctx, letter) not in listed

@@ -1,11 +1,10 @@
 """Mail on the terminal. Text of a message is escaped or behind a bar: it cannot imitate other
 lines."""
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
-from remit.entrypoints.cli.drawing import output, trees
+from remit.entrypoints.cli.drawing import output, terminal
 from remit.entrypoints.cli.session import Session, path, picked
 from remit.errors import RemitError
 from remit.ids import short
@@ -30,8 +29,9 @@ def who(entry: Entry) -> str:
 
 
 def preview(entry: Entry) -> str:
-    """The first words of a body, on one line."""
-    return " ".join(output.clean(entry["body"][: 4 * _PREVIEW]).split())[:_PREVIEW]
+    """The first words of a body, on one line; an ellipsis says that there are more."""
+    words = " ".join(output.clean(entry["body"][: 4 * _PREVIEW]).split())
+    return words if len(words) < _PREVIEW else f"{words[: _PREVIEW - 1].rstrip()}…"
 
 
 def state(entry: Entry) -> str:
@@ -41,14 +41,8 @@ def state(entry: Entry) -> str:
 
 
 def draw_inbox(entries: Sequence[Entry], *, with_state: bool, empty: str) -> None:
-    """Table of letters: sender, age and subject, at most as wide as the terminal."""
-    if not entries:
-        output.say(empty)
-        return
-    if sys.stdout.isatty():
-        _draw(entries, with_state=with_state)
-        return
-    columns = ["id", "from", "age", *(["state"] if with_state else []), "subject", "text"]
+    """Table of letters: sender, age, subject, the first words, and what Remit notes about it."""
+    columns = ["id", "from", "age", *(["state"] if with_state else []), "subject", "text", "note"]
     rows = [
         [
             short(entry["id"]),
@@ -57,43 +51,16 @@ def draw_inbox(entries: Sequence[Entry], *, with_state: bool, empty: str) -> Non
             *([state(entry)] if with_state else []),
             entry["subject"] + _files(entry),
             preview(entry),
+            _note(entry),
         ]
         for entry in entries
     ]
     output.table(columns, rows, empty=empty)
 
 
-def _draw(entries: Sequence[Entry], *, with_state: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    drawn = Table(box=None, show_header=False, padding=(0, 2, 0, 0), expand=True)
-    drawn.add_column(no_wrap=True, style="dim")
-    drawn.add_column(no_wrap=True, max_width=20, overflow="ellipsis")
-    drawn.add_column(no_wrap=True, justify="right", style="dim")
-    if with_state:
-        drawn.add_column(no_wrap=True, style="dim")
-    drawn.add_column(no_wrap=True, ratio=1, overflow="ellipsis")
-    for entry in entries:
-        unread = entry["status"] in ("queued", "leased")
-        # Text, so that brackets in somebody's words are not taken for markup.
-        about = Text.assemble(
-            (output.clean(entry["subject"]), "bold" if unread else ""),
-            (_files(entry) + (_GAP if entry["subject"] else ""), "dim"),
-            (preview(entry), "dim"),
-        )
-        drawn.add_row(
-            short(entry["id"]),
-            Text(output.clean(who(entry)), style="green" if entry["fromBoard"] else "cyan"),
-            output.age(entry["deliveredAt"]),
-            *([state(entry)] if with_state else []),
-            about,
-        )
-    Console(highlight=False).print(drawn)
-
-
-_GAP = "  "
+def _note(entry: Entry) -> str | None:
+    """The remark about a letter that Remit sent in an agent's place."""
+    return entry["mark"] and MARKS[Mark(entry["mark"])]
 
 
 def _files(entry: Entry) -> str:
@@ -111,7 +78,7 @@ def draw_thread(session: Session, shown: Sequence[Entry]) -> None:
 
 def _draw_letter(session: Session, entry: Entry) -> None:
     kind = entry["sender"].partition(":")[0]
-    width = trees.terminal_width()
+    width = terminal.width()
     _say(entry["subject"] or "(no subject)", width)
     head = {
         "from": entry["senderName"] if kind == "system" else f"{kind}:{entry['senderName']}",
@@ -119,14 +86,16 @@ def _draw_letter(session: Session, entry: Entry) -> None:
         "to": _receiver(entry),
         "sent": f"{output.when(entry['createdAt'])}, {_ago(entry['createdAt'])}",
         "state": ", ".join(_states(entry)),
-        "note": entry["mark"] and MARKS[Mark(entry["mark"])],
+        "note": _note(entry),
         "id": entry["id"],
         "question": entry["questionId"] and f"remit question answer {short(entry['questionId'])} …",
         "asks for": entry["request"] and _request(entry),
     }
     output.fields({f"  {name}": value for name, value in head.items() if value})
     for file in entry["attachments"]:
-        _say(f"  file  {_described(session, file)}", width)
+        named, *command = _described(session, file)
+        _say(f"  file  {named}", width)
+        output.say(*(f"        {line}" for line in command))
     print()
     for line in entry["body"].splitlines() or [""]:
         for piece in _pieces(output.clean(line.expandtabs(4)), width):
@@ -173,7 +142,7 @@ def draw_trace(trace: Entry) -> None:
         ("reply", f"{reply['from']}, {output.when(reply['at'])}{_mark(reply)}  {reply['id']}")
         for reply in trace["replies"]
     ]
-    width = trees.terminal_width()
+    width = terminal.width()
     print()
     _say(f"State of {trace['messageId']}: {trace['state'].replace('_', ' ')}", width)
     for what, text in lines:
@@ -182,13 +151,13 @@ def draw_trace(trace: Entry) -> None:
 
 
 def _mark(entry: Entry) -> str:
-    return f" ({MARKS[Mark(entry['mark'])]})" if entry["mark"] else ""
+    return f" ({_note(entry)})" if entry["mark"] else ""
 
 
 def _say(line: str, width: int | None) -> None:
     """Print exactly one line, cut to the width: a second one could pass for another field."""
     line = output.clean(line)
-    print(line if width is None else trees.fit(line, width))
+    print(line if width is None else terminal.fit(line, width))
 
 
 def _pieces(line: str, width: int | None) -> list[str]:
@@ -230,10 +199,11 @@ def _request(entry: Entry) -> str:
     return f"{request['level']} on {resource}; remit grant give --request {short(entry['id'])}"
 
 
-def _described(session: Session, file: str) -> str:
+def _described(session: Session, file: str) -> list[str]:
+    """A file's address, description and size, and the command that opens it."""
     try:
         answer = session.client.get(path("files", file))
     except RemitError:
-        return f"kb://{file}"
+        return [f"kb://{file}"]
     size = f", {output.size(answer['size'])}" if "size" in answer else ""
-    return f"kb://{file}  {answer['description']}{size}"
+    return [f"kb://{file}  {answer['description']}{size}", f"remit kb cat {short(file)}"]

@@ -4,10 +4,11 @@ import json
 import re
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from remit.clock import DAY, HOUR, MINUTE, SystemClock, from_iso
+from remit.entrypoints.cli.drawing import terminal
 from remit.ids import short
 
 #: Keys whose values are free documents and keep their own keys.
@@ -24,13 +25,10 @@ _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])|(?<=[A-Z])([A-Z][a-z])")
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _GAP = "  "
-#: Columns whose text may wrap.
-_WRAPPED = frozenset(
-    {
-        *("title", "description", "label", "resource", "why", "found", "next step"),
-        *("question", "options", "answer"),
-    }
-)
+#: Width of a table where lines may be of any length.
+_WIDEST = 10_000
+#: Least width of the value of a field.
+_LEAST_VALUE = 16
 
 
 def clean(text: object) -> str:
@@ -51,6 +49,12 @@ def say(*lines: object) -> None:
     """Print lines on standard output, each one cleaned."""
     for line in lines:
         print(clean(line))
+
+
+def broken(text: str) -> list[str]:
+    """Break a text into lines as wide as the terminal; one line if there is none."""
+    width = terminal.own_width()
+    return [text] if width is None else terminal.wrapped(text, width, chops=False)
 
 
 def note(line: str) -> None:
@@ -113,13 +117,15 @@ def shortened(text: str) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
-    """Print rows under headings; as plain text if standard output is no terminal."""
+    """Print rows under headings, fitted to the terminal if there is one; a pipe gets one line for
+    each, of any length."""
     if not rows:
         say(empty)
         return
     cells = [[clean("" if cell is None else cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        _draw(columns, cells)
+        for line in table_lines(columns, cells):
+            print(line)
         return
     headings = [column.upper() for column in columns]
     widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
@@ -128,26 +134,28 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: st
         print(_GAP.join(padded).rstrip())
 
 
-def _draw(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table on this terminal; of cells that are clean."""
+    # Not needed in a pipe.
+    from remit.entrypoints.cli.drawing import lists
 
-    drawn = Table(box=None, padding=(0, 2, 0, 0))
-    for column in columns:
-        drawn.add_column(column, no_wrap=column not in _WRAPPED, overflow="fold")
-    for row in cells:
-        # Text, so that brackets in somebody's words are not taken for markup.
-        drawn.add_row(*(Text(cell) for cell in row))
-    Console(highlight=False).print(drawn)
+    return lists.lines(columns, rows, terminal.width() or _WIDEST)
 
 
 def fields(values: Mapping[str, object]) -> None:
-    """Print one field a line, without empty ones."""
+    """Print one field a line, without empty ones; on a terminal a long value goes on below its
+    beginning."""
     shown = {name: value for name, value in values.items() if value not in (None, "", [])}
     width = max((len(name) for name in shown), default=0)
+    columns = terminal.own_width()
+    room = None if columns is None else max(_LEAST_VALUE, columns - width - len(_GAP))
     for name, value in shown.items():
-        print(f"{name.ljust(width)}{_GAP}{clean(value)}")
+        text = clean(value)
+        # A longer word, such as an address, stays whole so that it can be copied.
+        first, *others = [text] if room is None else terminal.wrapped(text, room, chops=False)
+        print(f"{name.ljust(width)}{_GAP}{first}")
+        for line in others:
+            print(f"{' ' * width}{_GAP}{line}")
 
 
 def size(count: int) -> str:

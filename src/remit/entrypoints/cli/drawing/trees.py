@@ -1,17 +1,17 @@
 """Trees on the terminal: branches, the label of each node, and a second column about it."""
 
-import os
-import shutil
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.drawing import columns, output, terminal
 
 Node = dict[str, Any]
 
 #: Least width of a label, however deep its branch is.
 _SHORTEST_LABEL = 16
+#: Cells of branches that leave room for such a label.
+_USUAL_BRANCH = 8
+_GAP = 2
 #: Rightmost start of the second column when lines may be of any length.
 _FURTHEST = 72
 
@@ -44,34 +44,45 @@ def lines(
 
 
 def draw(rows: Sequence[Line], *, aligned: bool = True) -> None:
-    """Print lines, cut to the terminal's width if there is one."""
-    from rich.cells import cell_len
-
+    """Print lines, with labels cut to the terminal's width if there is one. Where labels would have
+    no room beside their descriptions, these stand below."""
     shown = [Line(branch, output.clean(label), output.clean(tail)) for branch, label, tail in rows]
-    width = terminal_width()
-    tails = max((cell_len(line.tail) for line in shown), default=0)
-    lefts = max((len(line.branch) + cell_len(line.label) for line in shown), default=0)
-    column = min(lefts, _FURTHEST if width is None else max(_SHORTEST_LABEL, width - tails - 2))
+    width = terminal.width()
+    tails = max((terminal.cells(line.tail) for line in shown), default=0)
+    if width is not None and width - tails - _GAP < _SHORTEST_LABEL + _USUAL_BRANCH:
+        _draw_stacked(shown, width)
+        return
+    lefts = max((len(line.branch) + terminal.cells(line.label) for line in shown), default=0)
+    column = min(lefts, _FURTHEST if width is None else width - tails - _GAP)
     for branch, label, tail in shown:
         if width is not None:
-            room = (column if aligned else width - cell_len(tail) - 2) - len(branch)
-            label = fit(label, max(_SHORTEST_LABEL, room))
-        gap = " " * (column - len(branch) - cell_len(label)) + " " if aligned else ""
-        print(f"{branch}{label}{gap} {tail}".rstrip())
+            room = (column if aligned else width - terminal.cells(tail) - _GAP) - len(branch)
+            label = terminal.fit(label, max(_SHORTEST_LABEL, room))
+        gap = " " * (column - len(branch) - terminal.cells(label)) + " " if aligned else ""
+        print(f"{branch}{label}{gap} {_coloured(tail)}".rstrip())
 
 
-def terminal_width() -> int | None:
-    """Return the width of lines; None without a terminal or COLUMNS, so that nothing is cut off."""
-    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
-        return None
-    return max(40, shutil.get_terminal_size().columns)
+def _draw_stacked(shown: Sequence[Line], width: int) -> None:
+    """Print the description of each node below its label, on as many lines as it takes."""
+    for number, (branch, label, tail) in enumerate(shown):
+        print(branch + terminal.fit(label, max(_SHORTEST_LABEL, width - len(branch))))
+        following = shown[number + 1].branch if number + 1 < len(shown) else ""
+        lead = _continued(branch, following)
+        for line in terminal.wrapped(tail, max(_SHORTEST_LABEL, width - len(lead))):
+            if line:
+                print(lead + _coloured(line))
 
 
-def fit(text: str, width: int) -> str:
-    """Cut a text to `width` cells, and mark the cut with an ellipsis."""
-    from rich.cells import cell_len, set_cell_size
+def _continued(branch: str, following: str) -> str:
+    """The branches that run on past a node, and the one to what is below it."""
+    own = branch.replace("├── ", "│   ").replace("└── ", "    ")
+    return own + ("│   " if len(following) > len(branch) else "    ")
 
-    return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
+
+def _coloured(tail: str) -> str:
+    """A tail with its state, which comes first, in colour."""
+    state, dot, rest = tail.partition(" · ")
+    return terminal.painted(state, columns.state_style(state)) + dot + rest
 
 
 # Agents

@@ -5,7 +5,8 @@ import click
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Group
 from remit.entrypoints.cli.session import Session, View
-from remit.errors import Conflict, NotFound
+from remit.errors import NotFound
+from remit.ids import several
 
 account = Group("account", help="Accounts of providers and set-ups of workers.")
 
@@ -35,7 +36,8 @@ def _named(session: Session, name: str) -> View:
     if not matches:
         raise NotFound("There is no such account.", "`remit account list` names them.")
     if len(matches) > 1:
-        raise Conflict("Several match.", "Give more of its id.")
+        which = [f"{view['id']} ({view['endpoint'] or view['credential']})" for view in matches]
+        raise several(f"Several match {name[:100]!r}", which)
     return dict(matches[0])
 
 

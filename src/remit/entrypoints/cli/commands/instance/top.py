@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -202,8 +203,8 @@ def _rows(view: View) -> tuple[Rows, Rows]:
 
 
 def _print(view: View) -> None:
-    output.say(_summary(view), *_notices(view), "")
     running, idle = _rows(view)
+    output.say(*_head(view), "")
     output.table(_RUNNING, running, empty="Nobody is running.")
     if idle:
         output.say("")
@@ -238,26 +239,24 @@ def _trouble(error: RemitError) -> Any:
 
 
 def _drawn(view: View, height: int) -> Any:
-    from rich.console import Group
-    from rich.table import Table
+    """The screen: as many lines as it has, those about who is at work first."""
     from rich.text import Text
 
-    def table(columns: tuple[str, ...], rows: Rows, room: int) -> Table:
-        drawn = Table(*columns, box=None, padding=(0, 2, 0, 0))
-        for row in rows[: max(1, room)]:
-            drawn.add_row(
-                *(Text(output.clean(cell), overflow="ellipsis", no_wrap=True) for cell in row)
-            )
-        return drawn
-
     running, idle = _rows(view)
-    return Group(
-        Text(output.clean(_summary(view)), style="bold"),
-        *(Text(output.clean(notice), style="bold") for notice in _notices(view)),
-        Text(""),
-        table(_RUNNING, running, height - 6)
-        if running
-        else Text("Nobody is running.", style="dim"),
-        Text(""),
-        table(_IDLE, idle, height - 6 - len(running)),
-    )
+    lines = [*_head(view), ""]
+    lines += _table(_RUNNING, running) if running else ["Nobody is running."]
+    if idle:
+        lines += ["", *_table(_IDLE, idle)]
+    if len(lines) > height:
+        lines[height - 1 :] = ["…"]
+    return Text.from_ansi("\n".join(lines))
+
+
+def _head(view: View) -> list[str]:
+    """The summary, and what keeps many from working, in lines of the terminal."""
+    texts = [output.clean(text) for text in (_summary(view), *_notices(view))]
+    return [line for text in texts for line in output.broken(text)]
+
+
+def _table(columns: tuple[str, ...], rows: Rows) -> Iterator[str]:
+    return output.table_lines(columns, [[output.clean(cell) for cell in row] for row in rows])

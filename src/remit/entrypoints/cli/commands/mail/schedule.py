@@ -2,7 +2,7 @@
 
 import click
 
-from remit.entrypoints.cli.drawing import cells, output
+from remit.entrypoints.cli.drawing import cells, letters, output
 from remit.entrypoints.cli.options import AGENT_NAME, Group, option, stated
 from remit.entrypoints.cli.session import Session, View
 from remit.ids import short
@@ -17,7 +17,7 @@ def _times(_: Session, row: View) -> str:
 schedule.rows(
     *("list", "id: {id:short}", "agent: {agentId:known}", ("times", _times)),
     ("next", lambda _, row: output.when(row["nextAt"]) or row["status"]),
-    ("title", lambda _, row: row["subject"] or row["body"]),
+    ("title", lambda _, row: row["subject"] or letters.preview(row)),
     empty="There are no schedules.",
 )
 

@@ -24,7 +24,7 @@ def _title(_: Session, view: View) -> str:
 
 
 change.rows(
-    *("list", "id", ("status", _status), "repo", "into: {target}", ("title", _title)),
+    *("list", "id: {id:short}", ("status", _status), "repo", "into: {target}", ("title", _title)),
     empty="There are no changes.",
 )
 

@@ -38,7 +38,8 @@ def _draw(answer: View, file: Path | None) -> None:
     nodes = answer["nodes"]
     counts = Counter(node["status"] for node in nodes)
     words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    output.say(f"{len(nodes)} outcomes ({words or 'none'}) in {answer['company']}.")
+    summary = f"{len(nodes)} outcomes ({words or 'none'}) in {answer['company']}."
+    output.say(*output.broken(output.clean(summary)))
     if file is not None:
         output.say(f"The drawing is in {file}; open it in a browser.")
         return
