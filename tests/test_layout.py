@@ -29,7 +29,7 @@ CACHES = {
 #: Of one folder, besides its `__init__`.
 MOST_MODULES = 21
 
-LEAVES = {"errors", "extras", "ids", "clock", "threads"}
+LEAVES = {"errors", "extras", "ids", "clock", "threads", "version"}
 NOUNS = LEAVES | {"model"}
 RULES = NOUNS | {"settings", "authority", "store"}
 EVERYTHING = RULES | {
@@ -41,8 +41,9 @@ MAY_IMPORT = {
     "": NOUNS | {"settings"},
     "__main__": {"entrypoints"},
     "errors": set(),
-    "extras": set(),
+    "extras": {"version"},
     "threads": set(),
+    "version": set(),
     "ids": {"errors", "clock"},
     "clock": {"errors"},
     "settings": LEAVES,
@@ -86,7 +87,8 @@ OWNERS = {
     "fastapi": WEB,
     "starlette": WEB,
     "uvicorn": WEB,
-    "subprocess": PROCESSES,
+    # The version of a checkout is asked of git, also by the build.
+    "subprocess": PROCESSES | {"version"},
     "asyncio.create_subprocess_exec": PROCESSES,
     "asyncio.create_subprocess_shell": PROCESSES,
     "os.fork": PROCESSES,

@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import sys
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ from remit.entrypoints.cli import first_agent
 from remit.entrypoints.mcp.registry import Tool
 from remit.entrypoints.mcp.tools.few import NAMES, few, simpler
 from remit.errors import BadInput, Unsupported
-from remit.extras import how_to_install
 from remit.runtime.runs import checks
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.identity import Caller
@@ -335,14 +333,6 @@ def test_tools_that_were_granted_are_listed_beside_the_few() -> None:
     theirs = Tool("tracker__search", "", None, call, schema={"type": "object"})
     assert [tool.name for tool in few([*ours, theirs])] == [*NAMES, "tracker__search"]
     assert simpler({"type": "object"}) == {"type": "object", "properties": {}}
-
-
-@pytest.mark.requirement("FX-21")
-def test_the_advice_on_extras_can_be_typed_as_it_is() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for extra, packages in declared["optional-dependencies"].items():
-        command = shlex.split(how_to_install(extra).split("`")[1])
-        assert command == [sys.executable, "-m", "pip", "install", *packages]
 
 
 # ── what is lent ────────────────────────────────────────────────────────────────────────────────

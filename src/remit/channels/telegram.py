@@ -35,6 +35,7 @@ from remit.channels.contract import (
     Unproven,
     Unreachable,
 )
+from remit.extras import how_to_install
 from remit.model.messaging.authorship import parted
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ _SECONDS = 30
 #: Between two checks whether Telegram still posts to this instance.
 _LOOK_SECONDS = 10.0
 _MOST_KNOWN = 1000
-_INSTALL = "Install Remit with the extra `telegram`: pip install 'remit[telegram]'."
 _AGAIN = "(sent again, because nobody knows whether it arrived)\n"
 _HEARD = ["message", "edited_message", "callback_query"]
 
@@ -115,7 +115,8 @@ class Telegram(Channel):
     ) -> Check:
         del config, environment
         if find_spec("aiogram") is None:
-            return Check(False, "The library for Telegram is not installed.", _INSTALL)
+            sentence = "The library for Telegram is not installed."
+            return Check(False, sentence, how_to_install("telegram"))
         return Check(True, "It can be used; each binding names the secret with its bot's token.")
 
     async def probe(self, connection: Connection) -> Check:

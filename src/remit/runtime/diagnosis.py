@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from remit import __version__
+from remit import version as versions
 from remit.clock import SECOND, SystemClock
 from remit.errors import RemitError
 from remit.extras import how_to_install
@@ -92,7 +92,7 @@ def _package(_: Settings) -> Iterator[Finding]:
         sentence = f"{missing[0]} is missing{others}"
         yield Finding("package", "fail", sentence, "Install Remit again, from another build.")
     else:
-        yield Finding("package", "ok", f"{__version__}, complete")
+        yield Finding("package", "ok", f"{versions.current()}, complete")
 
 
 def _is_gone(file: PackagePath) -> bool:

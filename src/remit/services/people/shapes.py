@@ -110,6 +110,8 @@ class NewBackupShape(TypedDict):
     name: str
     #: True if the call returned before it was complete.
     writing: bool
+    #: The version of Remit that wrote it.
+    version: NotRequired[str]
     companies: NotRequired[int]
     events: NotRequired[int]
     contents: NotRequired[int]
@@ -162,6 +164,13 @@ class LetInShape(TypedDict):
     """The person whose token was renewed."""
 
     user: str
+
+
+class StartedVersionShape(TypedDict):
+    """The version of Remit that was started, and the one before, if it is known."""
+
+    was: str | None
+    now: str
 
 
 class NamedBackupShape(TypedDict):
