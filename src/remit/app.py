@@ -15,6 +15,7 @@ from remit import version
 from remit.clock import DAY, HOUR, SECOND, Clock, SystemClock
 from remit.errors import Conflict, RemitError, Unauthenticated
 from remit.ids import Ids, TokenKind, new_token
+from remit.model.execution import prices
 from remit.runtime import jobs
 from remit.runtime.backups import Backups
 from remit.runtime.deadlines import within
@@ -81,6 +82,7 @@ class App:
         self.clock = clock or SystemClock()
         self.ids = ids or Ids(self.clock)
         prepare_home(settings)
+        set_prices = prices.of_instance(settings.prices)
         if database is None:
             migrate(settings.database_url)
         self.database = database or open_database(settings.database_url)
@@ -91,6 +93,7 @@ class App:
             raise
         self.gate = Gate(self.database, self.clock, self.ids, self.blobs)
         self.gate.parking = CallsAwaitingApproval()
+        self.gate.prices = set_prices
         self.gate.outside_url = settings.url and settings.url.rstrip("/")
         self.library = Library(self.gate, self.blobs, self.ids, largest_file)
         self.clockwork = Clockwork(self.gate)

@@ -67,6 +67,8 @@ class Settings:
     private_channels: bool = False
     #: Servers in place of the public ones, by kind of channel.
     channel_servers: Mapping[str, str] = field(default_factory=dict)
+    #: Prices of models for every company, as the table `[prices]` of the file has them.
+    prices: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -109,7 +111,7 @@ def load(
     wrong: list[BadInput] = []
     stored = _read(home / "remit.toml", wrong)
 
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {_PRICES: stored.pop(_PRICES, {})}
     for name, read in _KNOWN.items():
         text = env.get(f"REMIT_{name.upper()}") or stored.get(name)
         if text is not None:
@@ -266,7 +268,11 @@ _KNOWN: dict[str, Callable[[str], object]] = {
 }
 
 
-def _read(path: Path, problems: list[BadInput]) -> dict[str, str]:
+#: The one setting that is a table, and only in the file.
+_PRICES = "prices"
+
+
+def _read(path: Path, problems: list[BadInput]) -> dict[str, Any]:
     """Return the settings of a file as texts, as the environment has them, without wrong ones."""
     try:
         with path.open("rb") as file:
@@ -276,11 +282,17 @@ def _read(path: Path, problems: list[BadInput]) -> dict[str, str]:
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         problems.append(_bad(f"{path} cannot be read ({error}).", "Correct the file."))
         return {}
-    texts: dict[str, str] = {}
+    texts: dict[str, Any] = {}
     for key, value in stored.items():
-        if key not in _KNOWN:
-            close = get_close_matches(key, _KNOWN, 1)
-            step = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(_KNOWN)}."
+        if key == _PRICES and isinstance(value, dict):
+            texts[key] = value
+        elif key == _PRICES:
+            step = "Name models below [prices], each with a price."
+            problems.append(_bad(f"{path}: prices must be a table.", step))
+        elif key not in _KNOWN:
+            close = get_close_matches(key, (*_KNOWN, _PRICES), 1)
+            known = ", ".join((*_KNOWN, _PRICES))
+            step = f"Did you mean {close[0]}?" if close else f"Known: {known}."
             problems.append(_bad(f"{path} has an unknown setting {key[:40]!r}.", step))
         elif isinstance(value, str) or type(value) is int:
             texts[key] = str(value)

@@ -45,7 +45,7 @@ A setting is looked up in this order; the first place that has it wins:
 4. the default.
 
 `remit.toml` and the environment are read when a process starts: after a change, `remit down` and
-`remit up`. Limits, prices and the question before a hire are settings of a company, not of the
+`remit up`. Limits and the question before a hire are settings of a company, not of the
 instance: `remit company set`, or [a file](apply.md). `remit doctor` shows the home folder, the
 database, the store of files, the addresses and the proxies that are in force.
 
@@ -60,6 +60,17 @@ keep_failed_workspaces = "48"
 
 """
 _TAIL: Final = """
+## Prices
+
+The table `[prices]`, last in the file, has prices of models for every company of the instance, in
+dollars for a million tokens. They count after the [prices](budgets.md#prices) of an agent and of
+its company, and before the list prices.
+
+```toml
+[prices]
+"house-model" = {input = 1.25, output = 10, cached = 0.125}
+```
+
 ## Other variables
 
 | Variable | Meaning |

@@ -54,6 +54,8 @@ class Run(Priced, Metered):
     account_id: str | None = None
     #: Whether its program called tools that are not Remit's, such as a shell.
     acted: bool = False
+    #: Of a run that did not end well, the digest of the files that it changed; None without any.
+    changed_files: str | None = None
 
     @property
     def is_live(self) -> bool:

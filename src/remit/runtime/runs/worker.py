@@ -315,15 +315,12 @@ class Worker(Loop[Claimed]):
         except RemitError as error:
             tried = Tried(None, error.sentence)
         answered = is_answered(tried, for_long=question.for_long)
-        if answered is not False:
-            cause = tried.sentence if tried is not None else ""
-            with contextlib.suppress(Conflict):
-                await self._do(
-                    provider_questions.asked,
-                    account=question.account,
-                    answered=answered is True,
-                    cause=cause,
-                )
+        report = {"account": question.account, "cause": tried.sentence if tried else ""}
+        with contextlib.suppress(Conflict):
+            if answered is not False:
+                await self._do(provider_questions.asked, **report, answered=answered is True)
+            elif question.to_be_told:
+                await self._do(provider_questions.unanswered, **report)
 
     async def _checked(self, adapter: str, config: Mapping[str, Any] | None) -> Check:
         """Check an adapter with a configuration; without one, nobody uses it, and it passes."""

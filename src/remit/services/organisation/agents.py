@@ -27,6 +27,7 @@ from remit.services.messaging import mail
 from remit.services.organisation import permissions, termination, tree
 from remit.services.people import token_record, users
 from remit.services.rights import grants
+from remit.services.spending import promises
 from remit.services.subjects import require_file
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.services.verbs import Added, preview_of
@@ -50,7 +51,7 @@ def create(
     level: object = None,
     given: Sequence[Mapping[str, Any]] = (),
     **described: object,
-) -> shapes.AgentShape:
+) -> shapes.CreatedAgentShape:
     """Create an agent directly, with its mandate, permission level and first grants; for the board.
 
     It needs no approval; the record names its creator.
@@ -69,7 +70,8 @@ def create(
     for wish in given:
         grants.give_to(ctx, agent, wish)
     keep_appointment(ctx, agent, wanted_level)
-    return views.agent(agent if wanted_level is None else lookup.known_agent(ctx, agent.id))
+    created = agent if wanted_level is None else lookup.known_agent(ctx, agent.id)
+    return {**views.agent(created), **promises.warned(ctx, created)}
 
 
 def require_appointing(ctx: Context, spec: AgentSpec, boss: Agent | None) -> None:

@@ -147,7 +147,7 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
     items += _mail_of_seats(ctx, seats)
     items += _handed_in(ctx, seats)
     if membership.role is not UserRole.BOARD:
-        return items + _unanswered(ctx, set())
+        return items + _unanswered(ctx, {item["id"] for item in items})
     items += _mail_of_vacant_seats(ctx)
     held_up = _held_up(ctx)
     submitted = {event.resource: event for event in ctx.tx.all(events.SUBMISSIONS_OF_PENDING)}
@@ -202,7 +202,7 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
         }
         items = [item for item in items if item["id"] not in doubled]
     items += failed
-    items += _unanswered(ctx, dead)
+    items += _unanswered(ctx, dead | {item["id"] for item in items})
     items += [
         runaway.silent_item(ctx, run, last)
         for run, last in runaway.silent(ctx)
@@ -359,22 +359,27 @@ def _was_told(ctx: Context, run: Run, told: set[Micros]) -> bool:
     )
 
 
-def _unanswered(ctx: Context, dead: set[str]) -> list[shapes.AwaitingShape]:
-    """Letters of the acting person that no agent will answer without help; `dead` have rows
-    already."""
+def _unanswered(ctx: Context, listed: set[str]) -> list[shapes.AwaitingShape]:
+    """Letters of the acting person that no agent will answer without help; what is `listed` has a
+    row already."""
     items = []
     for wish in ctx.tx.all(wish_statements.OPEN_OF_USER, user=ctx.actor.id, limit=MOST_WISHES):
-        if wish.message_id in dead:
+        if wish.message_id in listed:
             continue
         letter = ctx.tx.existing(statements.MESSAGE_ANYWHERE, message=wish.message_id)
         stands = letter_trace.state(ctx, letter)
         kept = (
-            stands["state"] == "queued"
+            stands["state"] in ("queued", "failing")
             and wish.created_at + UNREAD_SHOWN <= ctx.now
             and mail.not_started(ctx, letter, by_itself=True) is not None
         )
         sentence = stands["sentence"]
-        if stands["state"] == "in_work" and wish.created_at + STILL_SHOWN <= ctx.now:
+        # An agent that has to answer or decide may never do so.
+        waits = stands["state"] == letter_trace.WAITING
+        is_left = stands["state"] == "in_work" or (
+            waits and letter_trace.awaited(ctx, letter) not in listed
+        )
+        if is_left and wish.created_at + STILL_SHOWN <= ctx.now:
             still = letter_trace.still_since(ctx, letter)
             kept = still is not None and still + STILL_SHOWN <= ctx.now
             sentence = f"Nothing has happened to it since {moment(still or 0)}. {sentence}"

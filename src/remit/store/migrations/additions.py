@@ -138,6 +138,7 @@ ADDITIONS = {
             }
         },
     ),
+    "0054": Additions(columns={"runs": ("changed_files",)}),
 }
 
 

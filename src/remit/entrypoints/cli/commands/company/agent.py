@@ -68,6 +68,7 @@ def create(session: Session, /, **options: Any) -> None:
     body = hiring.described(options)
     new_agent = session.client.send("POST", session.under_company("agents"), body)
     session.done(new_agent, _created(session, new_agent), partial(_draw, session))
+    hiring.note_warning(new_agent)
     hiring.note_missing(session, new_agent)
 
 

@@ -89,6 +89,7 @@ def hire(session: Session, /, **options: Any) -> None:
         output.say(f"  remit approval show {agent['name']}")
 
     session.show(answer, draw)
+    note_warning(answer)
     note_missing(session, answer["agent"])
 
 
@@ -129,8 +130,7 @@ def set_(
             f"is at revision {answer['configRevision']}" if "configRevision" in answer else ""
         )
         session.show(answer, lambda view: output.say(f"{view['name']} {predicate}."))
-        if "warning" in answer:
-            output.note(answer["warning"])
+        note_warning(answer)
         if {"adapterType", "adapterConfig"} & body.keys():
             note_missing(session, answer)
         return
@@ -232,6 +232,12 @@ def _loose(value: str) -> Any:
         return value
 
 
+def note_warning(answer: View) -> None:
+    """Warn that a budget of money does not hold an agent."""
+    if answer.get("warning"):
+        output.note(f"warning: {answer['warning']}")
+
+
 def note_missing(session: Session, agent: View) -> None:
     """Warn about a missing program, key or option now, not when the first mail arrives."""
     type_ = agent.get("adapterType")
@@ -247,5 +253,6 @@ def note_missing(session: Session, agent: View) -> None:
 
 
 def warn(name: str, check: View) -> None:
-    output.note(f"warning: {name} cannot work yet: {check['sentence']}")
+    about = "" if check.get("about") == "budget" else " cannot work yet"
+    output.note(f"warning: {name}{about}: {check['sentence']}")
     output.note(f"  next: {check['nextStep']}")
