@@ -78,7 +78,7 @@ def test_the_commands_of_the_readme_work_as_printed(tmp_path: Path) -> None:
         "Letter from ceo",
         "Its hire was sent back",
         "My company is stopped",
-        "My company goes on",
+        "Resumed My company: ended its halt.",
         "Authorised by user:board.",
         "The record is whole",
     ):

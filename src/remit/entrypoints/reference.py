@@ -18,7 +18,8 @@ import click
 from remit.app import App
 from remit.entrypoints import configuration_page
 from remit.entrypoints.cli.declared import TABLE
-from remit.entrypoints.cli.main import OVERVIEW, cli
+from remit.entrypoints.cli.main import cli
+from remit.entrypoints.cli.overview import OVERVIEW
 from remit.entrypoints.declared import chosen, declared, for_people
 from remit.entrypoints.http.server.asgi import build_asgi
 from remit.entrypoints.mcp.registry import Tool, schema_of
@@ -195,6 +196,7 @@ def commands() -> str:
             "name": name,
             "help": surface.words or verb.words,
             "said": surface.said,
+            "examples": surface.examples,
             "method": routes[0].method,
             "paths": [route.path for route in routes],
             "is_list": bool(routes[0].page),

@@ -35,11 +35,11 @@ from remit.services.execution.provider_questions import Question
 from remit.services.execution.run_queue import Following
 from remit.services.spending import budgets, limits
 from remit.services.verbs import Verb
+from remit.settings import DEFAULT_SLOTS
 from remit.store.execution.leases import Ready
 
 log = logging.getLogger(__name__)
 
-DEFAULT_SLOTS = 4
 SWEEP_SECONDS = 30.0
 #: Shortest time between two rounds, which batches bursts of mail; less than a start takes.
 SHORTEST_SLEEP = 0.005

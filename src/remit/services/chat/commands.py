@@ -104,7 +104,7 @@ def new(ctx: Context, request: Asked) -> str:
 
 def abort(ctx: Context, request: Asked) -> str:
     agents.abort.body(ctx, agent=request.agent.id)
-    return f"The run of {request.agent.name} is aborted; something new starts it again."
+    return f"The run of {request.agent.name} is aborted; new work starts it again."
 
 
 def stop(ctx: Context, request: Asked) -> str:

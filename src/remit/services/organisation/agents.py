@@ -188,7 +188,7 @@ def stop(ctx: Context, *, agent: str) -> shapes.AgentShape:
 @command(
     "agents.start",
     AsRoute("POST /agents/{id}/start", "start_agent", as_seen=True),
-    AsCommand("agent start", said="{name} is started: it works once there is something to do."),
+    AsCommand("agent start", said="{name} is started; it runs as soon as it has work."),
 )
 def start(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     """Let a stopped agent work again; it is started when there is something to do."""
@@ -198,10 +198,10 @@ def start(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
 @command(
     "agents.restart",
     AsRoute("POST /agents/{id}/restart", "restart_agent", as_seen=True),
-    AsCommand("agent restart", said="{name} is restarted: it begins anew."),
+    AsCommand("agent restart", said="{name} is restarted."),
 )
 def restart(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
-    """End what an agent is doing, and begin anew at once."""
+    """End an agent's run, and start a new one at once."""
     agent_row = require_control(ctx, agent, lifts=True)
     outcome_ending.stop(ctx, agent_row)
     idle = lookup.known_agent(ctx, agent_row.id)
@@ -215,10 +215,10 @@ def restart(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
 @command(
     "agents.abort",
     AsRoute("POST /agents/{id}/abort", "abort_agent", as_seen=True),
-    AsCommand("agent abort", said="The run of {name} is aborted; something new starts it again."),
+    AsCommand("agent abort", said="The run of {name} is aborted; new work starts it again."),
 )
 def abort(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
-    """End an agent's run; something new starts it again."""
+    """End an agent's run; new work starts it again."""
     agent_row = require_control(ctx, agent)
     if ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent_row.id) is None:
         raise Conflict(f"{agent_row.name} is not running.", "There is nothing to end.")
@@ -246,7 +246,7 @@ def new_session(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     AsRoute("POST /agents/{id}/pause", "pause_agent", as_seen=True),
     AsCommand(
         "agent pause",
-        said="{name} is paused; `remit agent resume {name}` lets it be started again.",
+        said="{name} is paused; `remit resume {name}` ends the pause.",
     ),
 )
 def pause(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
@@ -257,9 +257,7 @@ def pause(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
 @command(
     "agents.resume",
     AsRoute("POST /agents/{id}/resume", "resume_agent", as_seen=True),
-    AsCommand(
-        "agent resume", said="{name} is resumed; it is started once there is something to do."
-    ),
+    AsCommand("agent resume", said="{name} is resumed; it runs as soon as it has work."),
 )
 def resume(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     """Let a paused agent be started again."""

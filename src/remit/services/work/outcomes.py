@@ -305,6 +305,7 @@ def complete(
         "outcome close",
         "End an outcome that is not wanted any more, and say why.",
         said="{title}: closed.",
+        examples=('remit outcome close "Translate the page" "Nobody reads it."',),
     ),
 )
 def close(

@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import AGENT, Command, option
+from remit.entrypoints.cli.options import Command, option
+from remit.entrypoints.cli.parameters import AGENT
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import BadInput, NotFound, TooLarge
 from remit.model.connections.diff import visible
@@ -26,7 +27,13 @@ _MOST_LOOKED_AT = 20_000
 _MOST_LEFT_OUT = 20
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        "remit agent lend writer ~/.claude",
+        "remit agent lend writer skills/review --dry-run",
+    ),
+)
 @click.argument("name", type=AGENT)
 @click.argument("folder", required=False)
 @option("--from-repo NAME", "Read the folder in a repository, instead of on this machine.")
@@ -55,7 +62,7 @@ def lend(session: Session, /, name: str, folder: str | None, **options: Any) -> 
         session.show(session.client.get(target), _draw_all)
         return
     if not (options["dry_run"] or options["yes"] or sys.stdin.isatty()):
-        raise BadInput("Nobody is there to confirm it.", "Look with --dry-run, then add --yes.")
+        raise BadInput("Nobody can be asked to confirm it.", "Look with --dry-run, then add --yes.")
     body, stayed = _asked(session, folder, options)
     shown = session.client.send("POST", target, {**body, "dryRun": True})
     shown["leftOut"] = [*stayed, *shown["leftOut"]]

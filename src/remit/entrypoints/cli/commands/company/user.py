@@ -6,7 +6,8 @@ import click
 
 from remit.entrypoints.cli import tokens
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import AGENT_NAME, Group, option, stated
+from remit.entrypoints.cli.options import Group, option, stated
+from remit.entrypoints.cli.parameters import AGENT_NAME
 from remit.entrypoints.cli.session import Session, View
 
 role_option = option("--role board|observer", default="board", show_default=True)
