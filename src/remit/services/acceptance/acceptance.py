@@ -94,14 +94,13 @@ def _shown(ctx: Context) -> shapes.AcceptanceShape:
     }
 
 
-def reached(
-    entries: list[shapes.ReachShape], left_out: list[str], *more: Any
-) -> shapes.ReachedShape:
+def reached(entries: list[reach.Entry], left_out: list[str], *more: Any) -> shapes.ReachedShape:
     """Entries as they are shown, with the digest by which they are accepted; it is also that of
-    `more`, which is not shown."""
+    values that they hide, and of `more`, which is not shown."""
+    shown = reach.shown(entries)
     return {
-        "entries": entries,
-        "keys_here": reach.keys_here(entries),
+        "entries": shown,
+        "keys_here": reach.keys_here(shown),
         "left_out": left_out,
         "digest": digest_of([entries, left_out, *more]),
     }

@@ -14,11 +14,11 @@ from remit.errors import RemitError
 from remit.ids import MessageId, RunId
 from remit.model.execution.run import Run, RunStatus
 from remit.model.messaging.mail import (
-    LONGEST_SUBJECT,
     MOST_ATTACHMENTS,
     DeliveryStatus,
     Mark,
     Message,
+    answer_subject,
     heading,
 )
 from remit.model.messaging.question import QuestionStatus
@@ -281,8 +281,12 @@ def _say(
 def _post(
     ctx: Context, letter: Message, to: str, text: str, mark: Mark, attachments: Sequence[str] = ()
 ) -> None:
-    subject = f"Re: {letter.subject}"[:LONGEST_SUBJECT] if letter.subject else ""
-    content: Any = {"subject": subject, "text": text, "attachments": attachments, "mark": mark}
+    content: Any = {
+        "subject": answer_subject(letter.subject),
+        "text": text,
+        "attachments": attachments,
+        "mark": mark,
+    }
     mail.post(ctx, to=to, reply_to=letter, origin=letter.id, **content)
 
 

@@ -32,6 +32,7 @@ from remit.services.messaging import inbox, letter_trace, mail, pending_items, w
 from remit.services.organisation import halts
 from remit.services.screens import name_lookup, standing
 from remit.services.spending import budgets, limits
+from remit.services.work import submissions
 from remit.store.connections import changes as change_statements
 from remit.store.execution import jobs as job_statements
 from remit.store.execution import leases as lease_statements
@@ -220,6 +221,8 @@ def _to_confirm(ctx: Context) -> list[shapes.AwaitingShape]:
             approval = ctx.tx.existing(governance.APPROVAL_ANYWHERE, approval=act["approval"])
             if not approval_engine.still_asks(approval, act["revision"], act["digest"]):
                 continue
+        if "outcome" in act and not submissions.is_open(ctx, act["outcome"], act["submission"]):
+            continue
         cause = f"It came from {row.account} and can be confirmed until {moment(row.expires_at)}."
         about = (row.id, row.title, None, row.created_at, cause)
         items.append(views.awaiting(ctx.company, "confirmation", *about))

@@ -4,7 +4,7 @@ from sqlalchemy import and_, delete, false, literal_column, not_, null, select
 from sqlalchemy import bindparam as bind
 
 from remit.model.messaging.channel import Binding, ChannelDelivery, Receipt
-from remit.store.engine.statement import Rows, Statement, change, if_asked, scalar
+from remit.store.engine.statement import Rows, change, if_asked
 from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.organisation.halts import stopped
 from remit.store.queues import StatusQueue
@@ -99,10 +99,8 @@ DEFERRED_BELOW = QUEUE.find(
 
 # Incoming messages
 
+_RECEIPTS = Rows(Receipt, "binding_id")
 #: The receipt of an incoming message, which deduplicates it.
-RECEIPT = Rows(Receipt, "binding_id").one(binding_id="binding", outside_id="outside_id")
-#: The chat system's id of an incoming message.
-OUTSIDE_ID = Statement(
-    select(channel_receipts.c.outside_id).where(channel_receipts.c.message_id == bind("message")),
-    scalar,
-)
+RECEIPT = _RECEIPTS.one(binding_id="binding", outside_id="outside_id")
+#: The receipt of a message that came through a channel.
+RECEIPT_OF = _RECEIPTS.one(message_id="message")

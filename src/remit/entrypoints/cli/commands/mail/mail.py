@@ -16,6 +16,7 @@ from remit.entrypoints.cli.parameters import AGENT, AGENT_NAME, MESSAGE
 from remit.entrypoints.cli.session import Cell, Session, View, path
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, normalise, short
+from remit.model.messaging.mail import answer_subject
 from remit.model.text import plural
 
 id_argument = click.argument("id_", metavar="ID", type=MESSAGE)
@@ -105,9 +106,7 @@ def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...])
         raise BadInput(
             "Remit wrote this message and reads no answers.", "Write to an agent with `remit send`."
         )
-    subject = letter["subject"]
-    if subject and not subject.lower().startswith("re:"):
-        subject = f"Re: {subject}"[:200]
+    subject = answer_subject(letter["subject"])
     body = {**_letter(session, text, subject, attach), "to": to, "replyTo": letter["id"]}
     answer = session.client.send("POST", path("companies", letter["companyId"], "messages"), body)
     name = letter["toName"] if away else letter["senderName"]
