@@ -332,6 +332,7 @@ def submit_log(
     event = ctx.record("log.submit", f"log:{me.id}", {"summary": summary})
     if go_on and ctx.actor.run_id is not None:
         ctx.tx.run(run_statements.GO_ON, run=ctx.actor.run_id)
+        waking.acted(ctx, me.id)
     return {"event_id": event, "log_file_id": me.log_file_id}
 
 

@@ -282,4 +282,5 @@ def hand_over(
     )
     if before.owner_id != owner:
         waits.forget_moved(ctx, before.owner_id)
+    waking.acted(ctx, owner)
     waking.wake(ctx, owner, "an outcome was handed over")
