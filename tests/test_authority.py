@@ -230,19 +230,22 @@ ABOUT_FILES = (Action.FILE_SEE, Action.FILE_READ, Action.FILE_AUDIT, Action.FILE
 
 
 def file_questions() -> Iterator[Question]:
-    """Every status with every single grant, every pair of grants, every three that count."""
-    holdings: list[tuple[Grant, ...]] = [()]
-    holdings += [(grant,) for grant in every_grant()]
-    idle = an_agent()
-    for status in AgentStatus:
-        for action, listed, held in itertools.product(ABOUT_FILES, (True, False), holdings):
+    """Every status with every single grant, every pair of grants, every three that count; of an
+    idle agent first, which most mistakes are about."""
+    single: list[tuple[Grant, ...]] = [(), *((grant,) for grant in every_grant())]
+    pairs = list(itertools.combinations(own_grants(), 2))
+    threes = list(itertools.combinations(own_grants(), 3))
+    others = [status for status in AgentStatus if status is not AgentStatus.IDLE]
+    for statuses, holdings in (
+        ([AgentStatus.IDLE], single),
+        ([AgentStatus.IDLE], pairs),
+        ([AgentStatus.IDLE], threes),
+        (others, single),
+    ):
+        for status, action, listed, held in itertools.product(
+            statuses, ABOUT_FILES, (True, False), holdings
+        ):
             yield Question(an_agent(status), action, FILES[0], listed, held)
-    several = [
-        *itertools.combinations(own_grants(), 2),
-        *itertools.combinations(own_grants(), 3),
-    ]
-    for action, listed, held in itertools.product(ABOUT_FILES, (True, False), several):
-        yield Question(idle, action, FILES[0], listed, held)
 
 
 Decider = Callable[[Principal, Action, Resource | None, Facts], Decision]
