@@ -18,7 +18,7 @@ from tests.test_cli import Home
 LARGEST = 32 * 1024 * 1024
 #: Long before a proxy would give up on a stream that it holds back.
 AT_ONCE_SECONDS = 5.0
-#: So many wrong tokens of one client, and some more, are not answered at once.
+#: Many more wrong tokens than are answered at once when they come from one client.
 MAX_TRIES = 30
 
 
