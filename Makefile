@@ -13,7 +13,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 	--extra postgres --extra s3 --group build $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup llm demo test test-fast check bench campaign fuzz mutants screenshots lock clean
+.PHONY: help setup llm demo test test-fast check bench campaign fuzz mutants screenshots lock release accept clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ llm: $(VENV)/.llm ## install what a model without a program of its own needs, su
 
 demo: $(VENV)/.runtime ## install and show a company at work
 	@$(BIN)/remit demo
+
+.PHONY: live
+live: $(VENV)/.runtime ## the same, and open for a look in the browser until Ctrl-C
+	@exec $(BIN)/remit demo --serve
 
 test: setup ## run the tests
 	$(PYTEST)
@@ -79,6 +83,12 @@ lock: $(VENV)/.dev ## pin the dependencies again (UPGRADE=1 takes newer versions
 	$(COMPILE) --output-file requirements.lock
 	$(COMPILE) --extra llm --constraint requirements.lock --output-file requirements-llm.lock
 	$(COMPILE) --extra llm --extra email --extra slack --extra telegram --group dev --constraint requirements-llm.lock --output-file requirements-dev.lock
+
+release: $(VENV)/.dev ## build a release into dist/, compare it, install it and play it
+	$(BIN)/python -m tests.releasing release
+
+accept: setup ## release, and all other heavy checks; the result goes to docs/acceptance.md
+	$(BIN)/python -m tests.releasing accept
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .schemathesis build dist

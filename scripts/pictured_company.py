@@ -324,6 +324,9 @@ class Company:
             letter = {"to": f"agent:{name}", "subject": subject, "body": "Go on."}
             self.call("POST", self.here("messages"), letter)
         self.call("POST", f"/api/agents/{self.ids['Felix']}/pause")
+        # Without a script the first page would say that she has no model.
+        script = [{"tool": "outcome_list", "arguments": {}}]
+        self.call("PATCH", f"/api/agents/{self.ids['Mira']}", {"adapterConfig": {"script": script}})
         for _ in range(60):
             live = self.call("GET", self.here("runs?live=true"))
             if len(live) >= 2:

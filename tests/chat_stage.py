@@ -7,7 +7,8 @@ from remit.app import App
 from remit.ids import BindingId, CompanyId, UserId
 from remit.model.messaging.chat import LinkedAccount
 from remit.model.messaging.confirmation import CONFIRMATION_LASTS, Confirmation
-from remit.services.chat import accounts
+from remit.services.chat import accounts, confirmations, decisions
+from remit.services.command import Context, Kind, Verb
 from remit.store.engine.database import Transaction
 from remit.store.messaging.channels import BINDING_EVER
 
@@ -49,6 +50,17 @@ def approval_to_confirm(app: App, *, company: str, user: str, approval: str) -> 
     act = {"act": "approve", "approval": approval, "revision": 1, "digest": "", "note": ""}
     about = {"subject": f"approval:{approval}", "title": "Approve: it, revision 1"}
     return _waiting(app, company, user, act, None, **about)
+
+
+def _ask(ctx: Context, *, company: str, binding: str, act: decisions.Act) -> dict[str, str]:
+    """Have the caller confirm an act, as one that came to a mailbox in their name."""
+    ctx.enter(CompanyId(company))
+    bound = ctx.tx.existing(BINDING_EVER, binding=binding)
+    return {"said": confirmations.ask(ctx, bound, "email:ann@people.example", act)}
+
+
+#: A decision that comes in the caller's name and waits, with the title that it really gets.
+ASK_TO_CONFIRM = Verb("tests.ask_to_confirm", Kind.COMMAND, _ask)
 
 
 def _waiting(

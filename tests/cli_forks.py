@@ -393,9 +393,10 @@ def _start_in_background_by_forking() -> None:
 
 def _import_everything(kind: str) -> None:
     """Whatever any command needs; and what an instance needs, also later."""
-    from remit.entrypoints.cli import main
+    from remit.entrypoints.cli import overview
 
-    for entries in main.COMMANDS.values():
+    import_module("remit.entrypoints.cli.main")
+    for entries in overview.COMMANDS.values():
         for entry in entries.values():
             import_module(f"remit.entrypoints.cli.commands.{entry.module}")
     if kind == "instances":

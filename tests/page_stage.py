@@ -57,6 +57,7 @@ PAGES = (
     *("/setup", "/setup/adapters", "/setup/jobs"),
     *(f"/setup/{noun}" for noun in _NOUNS),
     *(f"/setup/{noun}/new" for noun in _NOUNS),
+    "/setup/repositories/pushing?repo=site",
     *("/instance", "/apply", "/as-of", "/as-of?at={now}"),
 )
 #: Pages without the frame that the others have.

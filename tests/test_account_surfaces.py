@@ -129,6 +129,6 @@ def test_the_command_line_says_what_is_closed_and_brings_letters_back(only: Home
     )
     dead = only("revive").out
     assert "failed 3 times" in dead
-    assert "`remit revive --all` puts all of them back in line." in dead
-    assert only("revive", "--all").out == "1 letter back in line.\n"
+    assert "`remit revive --all` queues all of them again." in dead
+    assert only("revive", "--all").out == "1 letter queued again.\n"
     assert only("revive").out == "There are none.\n"

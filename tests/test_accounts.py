@@ -1,6 +1,7 @@
 """Accounts and set-ups: one fault closes them for everybody, one run finds out, all go on."""
 
 import asyncio
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -710,6 +711,95 @@ def test_a_provider_that_answers_the_question_and_refuses_runs_is_probed_at_grow
         (probe,) = start_all(company)
         fails(company, probe, Fault.OVERLOAD)
     assert pauses == [*PROBES, PROBES[-1]]
+
+
+@pytest.mark.requirement("BX-18")
+def test_a_closed_account_is_named_in_the_commands_about_it(company: Company) -> None:
+    strange = worker(company, "two", adapter_config={"command": "a'b", "secretRef": "key"})
+    broken = claim(company, strange, worker="w")
+    fails(company, broken, Fault.SETUP)
+    unreachable(company, Fault.AUTH)
+    rows = company.call(company.board, needs_you.listing, company=company.id)
+    steps = {row["title"]: row["next"] for row in rows if row["kind"] == "held"}
+    assert steps.pop("claude:key cannot be used") == "remit account retry claude:key"
+    (other,) = steps.values()
+    assert shlex.split(other)[3] == "setup:claude:a'b@w"
+    for named in ("claude:key", "setup:claude:a'b@w"):
+        assert company.call(company.board, accounts.retry, account=named)["name"] == named
+
+
+def question(company: Company) -> provider_questions.Question:
+    (found,) = company.call(as_system(), provider_questions.to_ask)
+    return found
+
+
+@pytest.mark.requirement("FX-10", "BX-18")
+@pytest.mark.parametrize("fault", [Fault.NETWORK, Fault.OVERLOAD])
+def test_the_board_is_told_once_of_a_provider_that_answers_nothing_for_ten_minutes(
+    company: Company, clock: VirtualClock, fault: Fault
+) -> None:
+    one, account = unreachable(company, fault)
+    clock.advance(PROBES[0])
+    while not question(company).to_be_told:
+        with pytest.raises(Conflict):
+            company.call(as_system(), provider_questions.unanswered, account=account)
+        company.call(as_system(), provider_questions.begin, account=account)
+        clock.advance(MINUTE)
+    assert told(company) == []
+    assert clock.now() - from_iso(account_of(company, "claude:key")["since"]) <= 11 * MINUTE
+
+    company.call(as_system(), provider_questions.unanswered, account=account, cause="529")
+    assert told(company) == [f"claude:key cannot be used: {fault}"]
+    (letter,) = unread(company, company.board)
+    assert "its provider is asked each minute" in letter["body"]
+    for _ in range(60):  # not again, however long it lasts
+        assert not question(company).to_be_told
+        company.call(as_system(), provider_questions.begin, account=account)
+        clock.advance(MINUTE)
+
+    # Somebody has read it, so the good news follows the bad.
+    ack(company, company.board, letter)
+    company.call(as_system(), provider_questions.asked, account=account, answered=True)
+    assert ready(company) == [one.id]
+    (probe,) = start_all(company)
+    company.call(as_system(), account_faults.answered, run=probe.id)
+    assert told(company) == ["claude:key works again"]
+
+
+@pytest.mark.requirement("FX-10")
+def test_a_worker_reports_a_provider_that_goes_on_answering_nothing(
+    small: Company, clock: VirtualClock
+) -> None:
+    nobody = {"baseUrl": "http://127.0.0.1:1", "env": {"ANTHROPIC_API_KEY": "none"}}
+    one = worker(small, "one", adapter_type="claude", adapter_config=nobody)
+    run = claim(small, one)
+    take(small, run)
+    fails(small, run, Fault.NETWORK)
+    asking = Worker(small.app, NOWHERE)
+    for _ in range(9):
+        clock.advance(MINUTE)
+        small.wait(asking._ask_providers())
+        assert told(small) == []
+    for _ in range(5):
+        clock.advance(MINUTE)
+        small.wait(asking._ask_providers())
+    (subject,) = told(small)
+    assert subject.endswith("cannot be used: network")
+
+
+@pytest.mark.requirement("FX-10")
+def test_a_provider_that_answers_within_ten_minutes_is_no_news(
+    company: Company, clock: VirtualClock
+) -> None:
+    _, account = unreachable(company, Fault.OVERLOAD)
+    clock.advance(9 * MINUTE)
+    assert not question(company).to_be_told
+    company.call(as_system(), provider_questions.begin, account=account)
+    company.call(as_system(), provider_questions.asked, account=account, answered=True)
+    (probe,) = start_all(company)
+    company.call(as_system(), account_faults.answered, run=probe.id)
+    clock.advance(HOUR)
+    assert told(company) == []
 
 
 @pytest.mark.requirement("FX-10")

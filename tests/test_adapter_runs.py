@@ -7,6 +7,7 @@ import json
 import os
 import tomllib
 from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -320,6 +321,39 @@ def test_codex_gets_each_skill_of_its_folder_switched_off(tmp_path: Path) -> Non
         (work / f".agents/skills/{number}/SKILL.md").touch()
     with pytest.raises(Unsupported, match="too many skills"):
         codex_wall.settings(work)
+
+
+@pytest.mark.requirement("FX-80")
+def test_no_part_of_the_wall_of_codex_is_missing(tmp_path: Path) -> None:
+    """Today some of them hold what another one holds as well (`test_working_folder.py` tries all of
+    them together); a newer Codex may need each."""
+    context = Paper("codex", tmp_path)
+    argv = codex_cli.command_line(context, "codex", None)
+    options = [pair for pair in pairwise(argv) if pair[0] == "--disable"]
+    assert {("--disable", "hooks"), ("--disable", "shell_snapshot")} <= set(options)
+    assert {"--ignore-user-config", "--ignore-rules"} <= set(argv)
+    given = [value for option, value in pairwise(argv) if option == "-c"]
+    settings = tomllib.loads("\n".join(given))
+    assert settings["project_doc_max_bytes"] == 0
+    assert settings["project_root_markers"] == []
+    assert settings["allow_login_shell"] is False
+    assert settings["skills"]["include_instructions"] is False
+    assert settings["skills"]["bundled"] == {"enabled": False}
+    # Codex itself finds no repository, and commands of the model do.
+    assert "GIT_DIR" in codex_cli.environment(context, "codex")
+    assert settings["shell_environment_policy"]["exclude"] == ["GIT_DIR"]
+
+
+@pytest.mark.requirement("FX-80")
+def test_no_part_of_the_wall_of_claude_is_missing(tmp_path: Path) -> None:
+    """As for Codex: settings of a folder are not read, nor is what they would name."""
+    context = Paper("claude", tmp_path)
+    argv = claude_cli.command_line(context, "claude", None)
+    assert ("--setting-sources", "") in pairwise(argv)
+    assert "--strict-mcp-config" in argv
+    environment = claude_cli.environment(context, "claude")
+    for name in ("CLAUDE_MDS", "FILE_MENTIONS", "GIT_INSTRUCTIONS", "AUTO_MEMORY"):
+        assert environment[f"CLAUDE_CODE_DISABLE_{name}"] == "1"
 
 
 def test_codex_gets_an_empty_folder_without_skills(tmp_path: Path) -> None:

@@ -324,16 +324,16 @@ def test_a_program_its_version_and_its_key_are_looked_for(
     missing = registry.check(type_, {}, around)
     assert (missing.usable, missing.facts) == (False, {"program": None})
 
-    where = program(tmp_path, type_, f'[ -z "${variable}" ] && echo "{type_} 2.1.7 (Agent)"')
+    where = program(tmp_path, type_, f'[ -z "${variable}" ] && echo "{type_} 9.1.7 (Agent)"')
     without_key = registry.check(type_, {}, around)
     assert not without_key.usable
     assert variable in without_key.next_step
-    assert without_key.facts["version"] == "2.1.7"
+    assert without_key.facts["version"] == "9.1.7"
 
     # The program does not get the key, or it would not have answered.
     found = registry.check(type_, {}, {**around, variable: SECRET})
     assert found.usable
-    assert found.facts == {"program": str(where), "version": "2.1.7", "credential": variable}
+    assert found.facts == {"program": str(where), "version": "9.1.7", "credential": variable}
     assert SECRET not in str(found)
 
     assert registry.check(type_, {"secretRef": "mine"}, around).facts["credential"] == "mine"

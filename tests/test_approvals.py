@@ -110,7 +110,7 @@ def test_what_was_sent_back_is_resubmitted_before_it_is_approved(company: Compan
     send_back(company, made, "Say why.")
     with pytest.raises(Conflict) as refused:
         approve(company, made)
-    assert refused.value.step == "It must be resubmitted first."
+    assert refused.value.step == "The agent that asked has to submit it again first."
     again = resubmit(company, company.ceo.caller, made, title="Because")
     assert (again["status"], again["revision"]) == ("pending", 2)
     assert approve(company, made, expected_revision=2)["status"] == "approved"

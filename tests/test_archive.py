@@ -1983,7 +1983,7 @@ def _accept_by_command(elsewhere: Home) -> None:
     assert seen.code == 0, seen.err
     assert "  program: command: a" in seen.out.splitlines()
     digest = seen.out.splitlines()[-1].removeprefix("Digest: ")
-    refused(elsewhere("company", "accept", "Acme again"), 1, "Nobody is there to accept it.")
+    refused(elsewhere("company", "accept", "Acme again"), 2, "Nobody can be asked to accept it.")
     other = elsewhere("company", "accept", "Acme again", "--digest", "0" * 64)
     refused(other, 4, "is not as it was shown to you")
     refused(elsewhere("--company", "Acme again", "go"), 4, "nobody has accepted it")
@@ -1991,7 +1991,7 @@ def _accept_by_command(elsewhere: Home) -> None:
     assert needed["next"] == "remit company accept 'Acme again'"
     assert "came from outside" in elsewhere("status").out
     done = elsewhere("company", "accept", "Acme again", "--digest", digest)
-    assert done.out == "Acme again is accepted and goes on.\n"
+    assert done.out == "Acme again is accepted, and its work starts.\n"
     again = elsewhere("company", "accept", "Acme again", "--yes")
     refused(again, 4, "does not wait to be accepted")
     assert "came from outside" not in elsewhere("status").out
@@ -1999,14 +1999,14 @@ def _accept_by_command(elsewhere: Home) -> None:
 
 @pytest.mark.slow
 def test_the_command_line_takes_no_links_and_no_other_folders(remit: Home, tmp_path: Path) -> None:
-    refused(remit("company", "import", str(tmp_path)), 1, "has no company.toml")
+    refused(remit("company", "import", str(tmp_path)), 2, "has no company.toml")
     (tmp_path / "company.toml").write_text("format = 1\n")
     (tmp_path / "grants.jsonl").symlink_to("/etc/passwd")
-    refused(remit("company", "import", str(tmp_path)), 1, "is not a plain file")
+    refused(remit("company", "import", str(tmp_path)), 2, "is not a plain file")
     (tmp_path / "grants.jsonl").unlink()
-    refused(remit("company", "import", str(tmp_path)), 1, "company.toml: name is refused")
+    refused(remit("company", "import", str(tmp_path)), 2, "company.toml: name is refused")
     (tmp_path / "ä ö").write_text("x")
-    refused(remit("company", "import", str(tmp_path)), 1, "not a name that an export has")
+    refused(remit("company", "import", str(tmp_path)), 2, "not a name that an export has")
 
 
 @pytest.mark.slow

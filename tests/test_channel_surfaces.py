@@ -187,7 +187,7 @@ def test_bindings_on_the_command_line(only: Home) -> None:
     made = only.json("bind", "add", "boss", "webhook", "--to", "https://chat.example.org/a/b")
     assert made["token"].startswith("rmt_channel_")
     refused(only("bind", "add", "boss", "webhook"), 4, "already")
-    refused(only("bind", "add", "boss", "pigeon"), 1, "There is no channel")
+    refused(only("bind", "add", "boss", "pigeon"), 2, "There is no channel")
     shown = only("bind", "add", "boss", "webhook", "--replace", "--config", '{"timeoutSeconds": 3}')
     assert "rmt_channel_" in shown.out
     assert "/api/channels/webhook" in shown.out

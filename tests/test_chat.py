@@ -11,7 +11,7 @@ import pytest
 from remit.channels import registry
 from remit.channels.contract import Connection, Incoming, IncomingFile, Sender
 from remit.clock import DAY, HOUR, MINUTE, SECOND
-from remit.errors import BadInput, Conflict, NotFound
+from remit.errors import BadInput, Conflict, NotFound, RemitError
 from remit.ids import token_digest
 from remit.model.messaging.authorship import parted
 from remit.model.messaging.chat import BUTTON_LASTS
@@ -249,6 +249,28 @@ def test_who_left_the_company_is_not_known_in_it(chat: Chat) -> None:
     assert not chat.halted()
 
 
+@pytest.mark.requirement("FX-25")
+def test_a_message_is_handled_for_nobody_but_its_sender(chat: Chat) -> None:
+    """The verb itself compares the caller with the account, whoever calls it."""
+    bob = chat.c.user("bob")
+    chat.link("ann")
+    chat.link("bob", bob)
+    [of_bob] = chat.c.call(bob, accounts.mine)
+    [of_ann] = chat.c.call(chat.c.board, accounts.mine)
+    chat.outside.say("/stop", "ann")
+    chat.store()
+    ((waiting,),) = chat.c.sql("SELECT id FROM channel_intake WHERE status = 'queued'")
+    claimed = chat.c.call(as_system(), intake.claim, intake=waiting, worker="w")
+    assert claimed is not None
+    about: Any = {"intake_id": waiting, "epoch": claimed["epoch"]}
+    for caller in (as_linked(of_bob["id"], chat.c.id), bob, chat.c.board, as_system()):
+        with pytest.raises(RemitError):
+            chat.c.call(caller, handling.handle, **about)
+    assert not chat.halted()
+    chat.c.call(as_linked(of_ann["id"], chat.c.id), handling.handle, **about)
+    assert chat.halted(), "the control: its sender stops the company"
+
+
 # ── commands ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -396,6 +418,9 @@ def test_a_stale_button_decides_nothing_and_shows_what_is_asked_now(chat: Chat) 
     newer = next(one for one in chat.outside.seen(ANN)[::-1] if one.buttons)
     assert "r2: " in newer.text
     assert "cost: 5" in newer.text
+    changed = newer.text.partition("CHANGED SINCE REVISION 1, THE ONE BEFORE\n")[2]
+    assert changed.startswith("cost:\n│ ")
+    assert "│ + 5" in changed
     chat.tap(newer.id, "Approve")
     assert status(chat, approval) == "approved"
 

@@ -44,7 +44,7 @@ BEFORE_SENDING = (
     "chat.handle",
     "claiming.claim",
 )
-LISTED = "Each decision is in a message of its own"
+LISTED = "that you can decide or answer here is in a message of its own"
 MOMENTS = ("before", "inside", "after")
 POINTS = [(verb, moment, which) for verb, which in VERBS for moment in MOMENTS]
 #: By name: the processes of an instance, and whether its database is PostgreSQL. SQLite is for one.

@@ -12,6 +12,7 @@ from remit.channels import email, registry, slack
 from remit.channels.contract import Incoming
 from remit.channels.slack import SlackConfig
 from remit.errors import RemitError
+from remit.ids import short
 from remit.runtime.delivery.connecting import Connector
 from remit.runtime.delivery.receiving import IntakeLoop, Taken
 from remit.services.chat import accounts, commands, intake, receivers
@@ -23,6 +24,7 @@ from remit.services.messaging import questions
 from remit.services.organisation import agents, halts, idleness
 from remit.services.people import companies, users
 from remit.services.screens import needs_you
+from remit.services.work import outcomes, submitting
 from remit.testing.channels import MemoryChannel, Outside
 from tests import email_stage, telegram_server
 from tests.chat_stage import linked
@@ -30,10 +32,20 @@ from tests.company import Company
 
 #: The commands, and by the label of a button what it stands for.
 COMMANDS = list(commands.COMMANDS)
-BUTTONS = {"Approve": "approve", "Reject": "reject", "Send back": "revise", "red": "answer"}
+BUTTONS = {
+    "Approve": "approve",
+    "Reject": "reject",
+    "Send back": "revise",
+    "red": "answer",
+    "Accept": "accept",
+}
+#: Acts about a revision of a request.
+DECISIONS = {"approve", "reject", "revise"}
+#: Acts that take words and so have no button, by the line that is written.
+IN_WORDS = {"return {submission} Add a title.": "return"}
 #: What is written as a reply to what was shown.
-REPLIES = {"question": "red", "approval": "Too dear."}
-SECRET_WORDS = ("Move the office", "Which colour")
+REPLIES = {"question": "red", "approval": "Too dear.", "submission": "Not yet."}
+SECRET_WORDS = ("Move the office", "Which colour", "The brochure")
 
 
 class InMemory:
@@ -228,6 +240,9 @@ class Stage:
         self.items["approval"] = self.c.call(self.c.ceo.caller, approvals.request, **asked)["id"]
         colour: Any = {"question": "Which colour?", "options": ["red", "blue"], "to": "board"}
         self.items["question"] = self.c.call(self.c.ceo.caller, questions.ask, **colour)["id"]
+        solo = self.c.agent("solo", None, purpose="The brochure")
+        self.c.call(solo.caller, submitting.submit, outcome=solo.id, note="Done.")
+        self.items["submission"] = solo.id
         self.store(self.says("ann", "/needs"))
         for number, (post,) in enumerate(self.c.sql("SELECT id FROM channel_posts"), 1):
             outside = self.mouth.delivered(number)
@@ -303,6 +318,7 @@ def web(stage: Stage, caller: Caller) -> dict[str, Callable[[], object]]:
     call, ceo = stage.c.call, stage.c.ceo.id
     approval: Any = {"approval": stage.items["approval"], "expected_revision": 1}
     answer: Any = {"question": stage.items["question"], "answer": "red"}
+    handed_in: Any = {"outcome": stage.items["submission"]}
     return {
         "/status": lambda: call(caller, idleness.why_idle, agent=ceo),
         "/now": lambda: call(caller, idleness.why_idle, agent=ceo),
@@ -316,6 +332,8 @@ def web(stage: Stage, caller: Caller) -> dict[str, Callable[[], object]]:
         "reject": lambda: call(caller, approvals.reject, **approval),
         "revise": lambda: call(caller, approvals.request_revision, **approval),
         "answer": lambda: call(caller, questions.answer, **answer),
+        "accept": lambda: call(caller, outcomes.complete, **handed_in),
+        "return": lambda: call(caller, submitting.send_back, **handed_in, note="Not yet."),
     }
 
 
@@ -328,7 +346,7 @@ def is_refused(asked: Callable[[], object]) -> bool:
 
 
 def test_there_is_nothing_to_try_that_is_not_tried(stage: Stage) -> None:
-    assert set(BUTTONS.values()) == set(commands.ACTS)
+    assert {*BUTTONS.values(), *IN_WORDS.values()} == set(commands.ACTS)
     named = {f"/{one}" for one in commands.COMMANDS} | set(commands.ACTS)
     assert set(web(stage, stage.c.board)) == named
 
@@ -350,6 +368,13 @@ def test_who_may_not_on_the_web_may_not_from_a_chat(stage: Stage) -> None:
         stage.store(stage.says(who, text, reply_to=_outside_of(stage, subject)))
         # Mail, as from anybody; who gets it may read it.
         assert set(stage.done_since(before)) <= {"message.send", "grant.give"}, (who, subject)
+    numbers = {subject: short(item) for subject, item in stage.items.items()}
+    for who, line in product(("eve", "bob", "cyd", "dan"), IN_WORDS):
+        stage.store(stage.says(who, line.format(**numbers)))
+        assert set(stage.done_since(before)) <= {"message.send", "grant.give"}, (who, line)
+    stage.store(stage.says("ann", next(iter(IN_WORDS)).format(**numbers)))
+    words_wait = stage.c.sql("SELECT count(*) FROM confirmations") == [(1,)]
+    assert words_wait or "outcome.return" in stage.done_since(before), "the control: the line works"
 
 
 @pytest.mark.requirement("FX-26")
@@ -367,7 +392,7 @@ def test_what_was_shown_to_a_person_directly_is_not_decided_in_a_room(stage: Sta
 
 @pytest.mark.requirement("FX-26")
 def test_a_button_of_an_older_revision_decides_nothing(stage: Stage) -> None:
-    labels = [label for label, act in BUTTONS.items() if act != "answer" and stage.mouth.taps]
+    labels = [label for label, act in BUTTONS.items() if act in DECISIONS and stage.mouth.taps]
     for label in labels:
         tap = stage.says("ann", "", tapped=stage.reference(label))
         about: Any = {"approval": stage.items["approval"]}
@@ -409,7 +434,8 @@ def test_at_once_from_two_devices_or_played_again_it_is_done_once(stage: Stage, 
     done = stage.done_since(begun)
     # Of two halts, each would have been lifted.
     once = ["agent.abort", "halt.go"]
-    once += ["approval.approve", "question.answer"] if stage.mouth.taps else []
+    taken = ["approval.approve", "question.answer", "outcome.complete"]
+    once += taken if stage.mouth.taps else []
     assert {action: done.count(action) for action in once} == dict.fromkeys(once, 1)
 
 

@@ -346,7 +346,7 @@ def test_an_option_that_a_button_would_cut_stands_in_the_text(chat: Chat) -> Non
     chat.c.call(chat.agent.caller, questions.ask, question="Which?", options=[long, "blue"])
     chat.say("/needs")
     [shown] = [one for one in chat.outside.seen(ANN) if "Question from" in one.text]
-    assert f"│ {long}\n│ blue" in shown.text
+    assert f"│ 1. {long}\n│ 2. blue" in shown.text
     assert len(shown.buttons) == 2
 
 

@@ -333,7 +333,7 @@ def test_an_email_asks_in_one_mail_and_offers_no_button(
         assert all(f"│ Line {n}." in text for n in range(4000))
         assert f"\napprove {approval['id'][-12:]} r1\n" in text
         assert f"Or decide it there: https://remit.example.org/approvals/{approval['id']}" in text
-        assert "│ red\n│ blue" in asked
+        assert "│ 1. red\n│ 2. blue" in asked
         assert "\n→" not in asked
         subjects = [str(one["Subject"]) for one in place.stand.stage.sent.got]
         assert f"Approval {approval['id'][-12:]} r1: Move" in subjects

@@ -123,9 +123,15 @@ def only(remit: Home, request: pytest.FixtureRequest) -> Home:
 
 
 def refused(result: Result, code: int, sentence: str) -> None:
-    """An error is one sentence and one next step on standard error, and nothing else."""
+    """An error is one sentence and one next step on standard error, and nothing else; with --json
+    they are in one line of JSON."""
     assert result.code == code, result
     assert result.out == ""
+    if result.err.startswith("{"):
+        answer = json.loads(result.err)
+        assert {"error", "code", "next_step"} <= answer.keys()
+        assert sentence in answer["error"]
+        return
     first, second = result.err.splitlines()
     assert first.startswith("error: ")
     assert sentence in first
@@ -157,7 +163,7 @@ def test_a_company_name_is_taken_only_once(only: Home, remit: Home) -> None:
 
 def test_who_has_several_companies_says_which(remit: Home, only: Home) -> None:
     (mine,) = only.json("company", "list")
-    refused(remit("agent", "list"), 1, "My company")
+    refused(remit("agent", "list"), 2, "My company")
     shown = [
         remit("--company", mine["name"], "company", "show", "--json"),
         remit("company", "--company", mine["id"], "show", "--json"),
@@ -192,6 +198,24 @@ def test_a_person_is_added_gets_a_token_and_is_removed(only: Home) -> None:
     refused(only("user", "token", "ann-lee", "--revoke", ""), 3, "no token")
     assert only("user", "remove", "ann-lee").code == 0
     refused(only("user", "remove", "ann-lee"), 3, "no such user")
+
+
+def test_a_removal_says_what_the_person_made_for_others(only: Home) -> None:
+    only("user", "add", "maker")
+    token = only("user", "token", "maker").out.strip()
+    assert only("--token", token, "user", "invite", "guest").code == 0
+    seen = only("user", "remove", "maker", "--dry-run").out
+    assert "maker would have no part in the company any more." in seen
+    assert "Would end:" in seen
+    assert "for guest. Nobody has signed in with it." in seen
+    assert "remit user link guest" in seen
+    assert "Nothing was changed." in seen
+    assert "maker" in only("user", "list").out
+    done = only("user", "remove", "maker")
+    assert done.code == 0
+    assert "Ended:" in done.out
+    assert "maker" not in only("user", "list").out
+    only("user", "remove", "guest")
 
 
 def test_a_person_who_exists_is_not_added_twice(only: Home) -> None:
@@ -284,7 +308,7 @@ def test_an_agent_that_is_not_there_is_not_found(only: Home) -> None:
 
 
 def test_a_bad_agent_is_refused(only: Home) -> None:
-    refused(only("agent", "create", "two words"), 1, "name")
+    refused(only("agent", "create", "two words"), 2, "name")
     refused(only("agent", "create", "x", "--config", "[1]"), 2, "JSON object")
     refused(only("agent", "create"), 2, "NAME")
 
@@ -400,8 +424,8 @@ def test_more_than_the_largest_file_is_refused(only: Home) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_named(only: Home, tmp_path: Path) -> None:
-    refused(only("kb", "create", "x", str(tmp_path / "missing")), 1, "missing")
-    refused(only("kb", "create", "x", str(tmp_path)), 1, "directory")
+    refused(only("kb", "create", "x", str(tmp_path / "missing")), 2, "missing")
+    refused(only("kb", "create", "x", str(tmp_path)), 2, "directory")
     refused(only("kb", "cat", "01234567-89ab-7def-8123-456789abcdef"), 3, "file")
     refused(only("kb", "cat", "goals"), 3, "no file 'goals'")
 
@@ -416,8 +440,8 @@ def test_what_agents_wrote_cannot_steer_a_terminal(only: Home) -> None:
     assert "[bold]x[/bold]" in shown
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u202e]", shown)
     assert only("kb", "cat", made["id"]).raw == b"\x1b[31mraw"
-    refused(only("kb", "create", " ", stdin=b""), 1, "empty")
-    refused(only("agent", "show", "a\x1b[31mb"), 1, "")
+    refused(only("kb", "create", " ", stdin=b""), 2, "empty")
+    refused(only("agent", "show", "a\x1b[31mb"), 2, "")
 
 
 # Grants
@@ -475,8 +499,8 @@ def test_rights_that_came_with_mail_are_listed_when_asked_for(only: Home) -> Non
 
 def test_a_bad_grant_is_refused(only: Home) -> None:
     only.json("agent", "create", "worker")
-    refused(only("grant", "give", "worker", "nonsense", "read"), 1, "nonsense")
-    refused(only("grant", "give", "worker", "agent.create", "read"), 1, "level")
+    refused(only("grant", "give", "worker", "nonsense", "read"), 2, "nonsense")
+    refused(only("grant", "give", "worker", "agent.create", "read"), 2, "level")
     refused(only("grant", "give", "worker", "agent.create", "use", "--mode", "x"), 2, "--mode")
 
 
@@ -558,7 +582,7 @@ def test_why_leads_from_an_effect_to_a_person(only: Home) -> None:
     refused(only("why", "nonsense"), 3, "There is no outcome or agent 'nonsense' here.")
 
 
-def test_a_shell_completes_the_names_of_agents(only: Home) -> None:
+def test_a_shell_completes_names_and_ids(only: Home) -> None:
     for name in ("worker", "Woodcutter", "baker"):
         only.json("agent", "create", name)
 
@@ -581,6 +605,18 @@ def test_a_shell_completes_the_names_of_agents(only: Home) -> None:
     ):
         assert completed(*words, "wo") == ["Woodcutter", "worker"], words
     assert completed("agent", "create", "wo") == []
+
+    for words in (("adapter", "show"), ("agent", "create", "new", "--adapter")):
+        assert completed(*words, "scr") == ["scripted"], words
+    assert completed("outcome", "delegate", "x", "--hire", "y", "--adapter", "scr") == ["scripted"]
+    outcome = only.json("outcome", "create", "Translate the page", "--parent", "worker")["id"]
+    for typed in ("Tran", outcome[-12:-4]):
+        assert completed("outcome", "show", typed) == [outcome[-12:]]
+    assert completed("outcome", "create", "part", "--parent", "wo") == ["Woodcutter", "worker"]
+    approval = only.json("agent", "hire", "wright")["approval"]["id"]
+    for command in (("approve",), ("reject",), ("approval", "show"), ("approval", "comment")):
+        assert completed(*command, approval[-12:-4]) == [approval[-12:]], command
+        assert completed(*command, "wr") == ["wright"], command
     only.environment["REMIT_URL"] = "http://127.0.0.1:1"
     assert completed("agent", "show", "wo") == []
 
@@ -634,7 +670,7 @@ def test_login_keeps_address_and_token_and_nothing_else_changes(
     assert elsewhere("company", "list").code == 0
     refused(elsewhere("login", "--url", NOWHERE, token), 5, "No instance")
     refused(elsewhere("login", "--url", url, "rmt_user_wrong"), 1, "not known")
-    refused(elsewhere("login", "--url", url, "password"), 1, "not a token")
+    refused(elsewhere("login", "--url", url, "password"), 2, "not a token")
     refused(elsewhere("login", "--url", url), 2, "standard input")
     assert token in settings.read_text()
 
@@ -679,8 +715,8 @@ def test_an_instance_that_cannot_be_reached_is_exit_code_5(remit: Home) -> None:
     refused(remit("status", "--url", NOWHERE), 5, NOWHERE)
     down = remit("status", "--url", NOWHERE, "--json")
     assert (down.code, json.loads(down.out)) == (5, {"running": False, "url": NOWHERE})
-    refused(remit("company", "list", "--url", "ftp://x"), 1, "not an address")
-    refused(remit("company", "list", "--url", "http://["), 1, "not an address")
+    refused(remit("company", "list", "--url", "ftp://x"), 2, "not an address")
+    refused(remit("company", "list", "--url", "http://["), 2, "not an address")
 
 
 def test_doctor_finds_this_installation_well(remit: Home) -> None:

@@ -173,7 +173,7 @@ def test_a_list_is_read_page_by_page(server: Server, remit: Home) -> None:
 
 @pytest.mark.parametrize(
     ("status", "code"),
-    [(400, 1), (401, 1), (403, 1), (404, 3), (409, 4), (412, 4), (413, 1), (422, 1), (429, 1)],
+    [(400, 2), (401, 1), (403, 1), (404, 3), (409, 4), (412, 4), (413, 1), (422, 2), (429, 1)],
 )
 def test_each_status_has_its_exit_code(server: Server, remit: Home, status: int, code: int) -> None:
     problem = {"error": "No\x1b[31m.", "code": "x", "nextStep": "Do\nthis."}
@@ -235,7 +235,7 @@ def test_a_dropped_stream_is_resumed_where_it_ended(server: Server, remit: Home)
     server.answers[path] = events
     result = remit("event", "tail", "--json")
     assert [json.loads(line)["seq"] for line in result.out.splitlines()] == [8, 9]
-    assert "error: Over." in result.err
+    assert '"error":"Over."' in result.err
     assert result.code == 1
     streams = [seen for seen in server.seen if seen.headers["accept"] == "text/event-stream"]
     assert [seen.headers["last-event-id"] for seen in streams] == ["7", "8", "9"]

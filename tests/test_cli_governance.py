@@ -69,12 +69,12 @@ def test_a_hire_is_shown_sent_back_revised_and_approved(firm: Firm) -> None:
 
     back = board("approval", "revise", short, "--note", "With what?")
     assert back.out == "hire designer as designer (Designs): revision requested.\n"
-    refused(board("approval", "approve", short, "--revision", "1"), 4, "revision requested")
+    refused(board("approval", "approve", short, "--revision", "1"), 4, "sent back for changes")
     assert "With what?" in chief("approval", "show", short).out
     question = board.json("approval", "comment", short, "A pen?")
     chief("approval", "comment", short, "--reply-to", question["id"], stdin=b"A pen.\nTwo.")
     again = chief("approval", "resubmit", short, "--payload", '{"prompt": "Draw with a pen."}')
-    assert again.out == "It is pending as revision 2.\n"
+    assert again.out == "Submitted as revision 2; it awaits a decision.\n"
 
     shown = board("approval", "show", short).out
     assert "CHANGED SINCE REVISION 1, WHICH YOU SAW\n" in shown
@@ -122,7 +122,7 @@ def test_a_company_that_does_not_ask_hires_at_once(firm: Firm) -> None:
     board("company", "set", "--chat-provider", "anthropic", "--chat-model", "large")
     assert board.json("company", "show")["chat_llm_model"] == "large"
     assert "2, 8 hours" in board("company", "set", "--review-hours", "2,8").out
-    refused(board("company", "set", "--review-hours", "soon"), 1, "reviewHours")
+    refused(board("company", "set", "--review-hours", "soon"), 2, "reviewHours")
     refused(board("company", "set"), 2, "Nothing")
     said = board(
         "company", "set", "--committer", "Acme <a@b.c>", "--co-authors", "A <a@b>,B <b@b>"
@@ -160,8 +160,8 @@ def test_an_agent_s_configuration_is_set_by_key_and_from_a_file(firm: Firm, tmp_
     assert (shown["title"], shown["metadata"]) == ("Walks", {"madeBy": 1})
     refused(board("agent", "set", "program", "title=x", "--revision", "1"), 4, "revision 4")
     refused(board("agent", "set", "program", "color=red"), 2, "color")
-    refused(board("agent", "set", "program", "role=king"), 1, "role")
-    refused(board("agent", "set", "program", "adapterConfig.color=red"), 1, "color")
+    refused(board("agent", "set", "program", "role=king"), 2, "role")
+    refused(board("agent", "set", "program", "adapterConfig.color=red"), 2, "color")
     refused(board("agent", "set", "program"), 2, "KEY=VALUE")
     refused(firm.chief("agent", "set", "program", "title=x"), 1, "others propose")
     proposed = firm.chief("agent", "set", "program", "title=Flies", "--propose", "--reason", "Wind")
@@ -211,7 +211,7 @@ def test_adapters_are_listed_explained_and_tried(firm: Firm) -> None:
     assert shown.startswith("# scripted\n")
     assert re.search(r"^Tools of every agent: \d+, about \d+ tokens\.$", shown, re.MULTILINE)
     assert board("adapter", "test", "scripted").code == 0
-    assert board("adapter", "test", "scripted", "--config", '{"color": 1}').code == 1
+    assert board("adapter", "test", "scripted", "--config", '{"color": 1}').code == 2
     missing = '{"command": "/nowhere/program"}'
     broken = board("adapter", "test", "process", "--config", missing)
     assert broken.code == 1
@@ -268,7 +268,7 @@ def test_the_only_request_is_shown_and_asked_about(firm: Firm) -> None:
     refused(board("approve", "--json"), 2, "needs ID or AGENT")
     code, seen = typed(board, "n\n", "reject")
     assert code == 1
-    assert "Nothing is decided." in seen
+    assert "You decided nothing." in seen
     assert board.json("approval", "show", ann)["status"] == "pending"
     code, seen = typed(board, "y\n", "approve")
     assert (code, "Approve this?" in seen) == (0, True)
@@ -306,7 +306,7 @@ def test_an_approval_by_mail_is_shown_whole_before_it_is_confirmed(firm: Firm) -
     refused(board("confirm", waits, "--json"), 2, "--revision 1")
     refused(board("confirm", waits, "--revision", "2"), 4, "at revision 1")
     code, seen = typed(board, "n\n", "confirm", waits)
-    assert (code, "Nothing is decided." in seen) == (1, True)
+    assert (code, "You decided nothing." in seen) == (1, True)
     assert board.json("approval", "show", ann)["status"] == "pending"
     code, seen = typed(board, "y\n", "confirm", waits)
     assert (code, "│ Well." in seen, "Approve this?" in seen) == (0, True, True)
@@ -325,9 +325,9 @@ def test_a_request_goes_by_whom_it_concerns(firm: Firm) -> None:
     ann, bob = firm.hire("ann"), firm.hire("bob")
     several = board("approve")
     assert (several.code, len(several.out.splitlines())) == (2, 3)
-    assert "2 requests wait" in several.err
+    assert "2 approvals wait" in several.err
     both = board("approval", "approve", "chief")
-    refused(both, 2, "Several requests concern chief")
+    refused(both, 2, "Several approvals concern chief")
     assert ann[-12:] in both.err
     assert bob[-12:] in both.err
     assert board("approval", "show", "Ann").out.startswith("chief asks to hire ann")
@@ -351,7 +351,7 @@ def test_a_hire_says_what_one_says_yes_to(firm: Firm) -> None:
     shown = firm.home("approval", "show", "ann").out
     for line in (
         "purpose:\n│ Draw what is asked for",
-        "! It has no monthly budget of its own: only the company's limits hold what it spends.",
+        "monthly budget: none of its own; only the company's limits hold what it spends",
         f"grants[0].resource: kb_file:{file} (file “Brand”)",
         "grants[0].level: read",
     ):
@@ -377,13 +377,26 @@ def test_names_stand_for_ids_where_one_thing_is_meant(firm: Firm) -> None:
     assert re.fullmatch(r"worker has read on kb_file:[0-9a-f]{12}\.", given[0])
     assert board(*given[1].split()[1:4]).out == "Revoked 1 grant.\n"
     created = board("agent", "create", "ann", "--boss", "chief", "--adapter", "scripted").out
-    assert created.splitlines()[0] == "ann is there, reports to chief and is run by scripted."
+    assert (
+        created.splitlines()[0] == "Agent ann created: it reports to chief and is run by scripted."
+    )
     assert len(created.splitlines()) == 2
     assert "may hire" in board("agent", "create", "bob", "--boss", "chief", "-v").out
     asked = tool(firm.chief, "ask", question="Which?")
     assert board("question", "answer", "chief", "This.").out == "Answered; chief gets it as mail.\n"
     assert board.json("question", "list", "--all")[0]["id"] == asked["id"]
     refused(board("question", "answer", "chief", "That."), 3, "asks nothing")
+
+
+@pytest.mark.requirement("FX-61")
+def test_a_request_names_the_file_that_it_would_change(firm: Firm) -> None:
+    file = firm.home.json("kb", "create", "Brand\u202e", stdin=b"Blue.")["id"]
+    firm.home.json("grant", "give", "chief", f"kb_file:{file}", "write", "--mode", "ask")
+    assert "approval" in firm.chief("kb", "write", file, stdin=b"Red.").err
+    named = "change “Brand⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩”"
+    (listed,) = firm.home("approval", "list").out.splitlines()[1:]
+    assert named in listed
+    assert firm.home("approval", "show", "chief").out.startswith(f"chief asks to {named}.\n")
 
 
 def test_what_others_wrote_cannot_steer_the_terminal(firm: Firm) -> None:
@@ -409,7 +422,7 @@ def test_the_permission_policy_is_shown_and_set(firm: Firm) -> None:
     done = board("company", "policy", "set", "privileged", "--allow", "approval.decide")
     assert done.out.splitlines()[-1] == "Changed with it: worker."
     assert "changed" in done.out
-    refused(board("company", "policy", "set", "standard", "--governs", "below"), 1, "govern nobody")
+    refused(board("company", "policy", "set", "standard", "--governs", "below"), 2, "govern nobody")
     back = board.json("company", "policy", "set", "privileged", "--shipped")
     assert back["levels"]["privileged"]["shipped"] is True
     off = board.json(
@@ -449,7 +462,7 @@ def test_accepting_says_who_ends_and_reopening_who_is_back(firm: Firm) -> None:
     own = Home(board.folder, {**board.environment, "REMIT_TOKEN": token})
     # The person of the chief is not its boss, and judges all the same.
     handed_in = own("outcome", "submit", writer, "--note", "It is written.").out.splitlines()
-    assert handed_in[-1].endswith("handed in; it waits for the verdict.")
+    assert handed_in[-1].endswith("submitted; it waits for the verdict.")
     returned = board("outcome", "return", writer, "Too long.").out.splitlines()
     assert returned[-1].endswith("sent back.")
     assert "Too long." in own("inbox").out

@@ -15,8 +15,9 @@ import pytest
 from remit.entrypoints.cli.commands.instance.login import keep
 from remit.entrypoints.cli.declared import TABLE
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.main import ADVICE, ALIASES, COMMANDS, cli
-from remit.entrypoints.cli.options import REFERENCES
+from remit.entrypoints.cli.main import cli
+from remit.entrypoints.cli.overview import ADVICE, ALIASES, COMMANDS
+from remit.entrypoints.cli.parameters import REFERENCES
 from tests.test_cli import Home, refused
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "cli.md"
@@ -95,7 +96,7 @@ def test_the_overview_says_what_the_commands_say() -> None:
 
 def test_the_overview_and_the_version_need_nothing(tmp_path: Path) -> None:
     home = Home(tmp_path / "none")
-    assert "Instance:" in home("--help").out
+    assert "Everyday:" in home("--help").out
     assert home("--version").out.startswith("remit ")
     assert home("version").out == home("--version").out
     assert set(home.json("version")) == {"version"}

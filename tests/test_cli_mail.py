@@ -172,12 +172,12 @@ def test_what_cannot_be_sent_says_why(staffed: Home, left: Home, boss: Home) -> 
     refused(staffed("send", "boss"), 2, "no text")
     refused(staffed("send", "boss", "-"), 2, "no text")
     refused(staffed("send"), 2, "TO")
-    refused(staffed("send", "boss", stdin=b"\xff\xfe"), 1, "not UTF-8")
-    refused(staffed("send", "boss", "x", "--at", "soon"), 1, "not a time")
+    refused(staffed("send", "boss", stdin=b"\xff\xfe"), 2, "not UTF-8")
+    refused(staffed("send", "boss", "x", "--at", "soon"), 2, "not a time")
     refused(staffed("send", "boss", "x", "--reply-to", "zzzzzzzz"), 2, "not an id")
-    refused(staffed("send", "boss", "x", "--subject", "s" * 201), 1, "subject")
-    refused(staffed("send", "boss", "x", "--subject", "a\x1bb"), 1, "subject")
-    refused(staffed("send", "everything:", "x"), 1, "address")
+    refused(staffed("send", "boss", "x", "--subject", "s" * 201), 2, "subject")
+    refused(staffed("send", "boss", "x", "--subject", "a\x1bb"), 2, "subject")
+    refused(staffed("send", "everything:", "x"), 2, "address")
     staffed.json("agent", "create", "right", "--boss", "boss")
     refused(left("send", "right", "x"), 1, "You write to your boss")
     staffed.json("company", "set", "--messaging", "team")
@@ -327,7 +327,7 @@ def test_questions_are_listed_answered_and_cancelled(staffed: Home, boss: Home) 
     assert waits.search(staffed("agent", "why-idle", "boss").out)
     assert waits.search(staffed("top").out)
     unlisted = staffed("question", "answer", short, "green")
-    refused(unlisted, 1, "one of")
+    refused(unlisted, 2, "one of")
     assert "--other" in unlisted.err
     done = staffed("question", "answer", short, "red")
     assert done.out == "Answered; boss gets it as mail.\n"
@@ -362,12 +362,12 @@ def test_schedules_are_added_listed_and_cancelled(staffed: Home, left: Home) -> 
     assert "cancelled" in staffed("schedule", "cancel", added["id"][:18]).out
     refused(staffed("schedule", "cancel", added["id"]), 4, "cancelled")
     refused(staffed("schedule", "add", "x", "--agent", "boss"), 2, "--cron")
-    refused(staffed("schedule", "add", "x", "--cron", "* * * * *"), 1, "Whose")
-    refused(staffed("schedule", "add", "x", "--agent", "boss", "--cron", "never"), 1, "never")
+    refused(staffed("schedule", "add", "x", "--cron", "* * * * *"), 2, "Whose")
+    refused(staffed("schedule", "add", "x", "--agent", "boss", "--cron", "never"), 2, "never")
     wrong = staffed(
         "schedule", "add", "x", "--agent", "boss", "--cron", "0 9 * * *", "--timezone", "x"
     )
-    refused(wrong, 1, "time zone")
+    refused(wrong, 2, "time zone")
     refused(
         staffed("schedule", "add", "x", "--agent", "nobody", "--cron", "0 9 * * *"), 3, "nobody"
     )
@@ -387,7 +387,7 @@ def test_who_has_several_companies_sees_all_mail_and_says_where_to_send(
     assert head.split()[:2] == ["COMPANY", "WHAT"]
     assert any(row.startswith(mine["name"]) for row in rows)
     assert remit("needs-you", "--company", mine["id"]).out.split()[0] == "WHAT"
-    refused(remit("send", "boss", "x"), 1, "several companies")
+    refused(remit("send", "boss", "x"), 2, "several companies")
     sent = remit.json("send", "boss", "x", "--company", mine["name"])
     short = sent["id"][:18]
     assert remit.json("read", short, "--company", mine["id"])["id"] == sent["id"]
@@ -414,7 +414,7 @@ def test_a_capability_is_asked_for_and_given_in_one_step(staffed: Home, boss: Ho
     assert given[0] == f"boss has read on kb_file:{file[-12:]}."
     assert boss("kb", "cat", file).out == "secret"
     plain = boss.json("send", "board", "no request")
-    refused(staffed("grant", "give", "--request", plain["id"]), 1, "asks for nothing")
+    refused(staffed("grant", "give", "--request", plain["id"]), 2, "asks for nothing")
     refused(staffed("grant", "give", "boss", "--request", plain["id"]), 2, "--request")
     refused(staffed("grant", "give", "boss"), 2, "RESOURCE")
     refused(staffed("grant", "give"), 2, "AGENT")
@@ -491,7 +491,7 @@ def test_who_stops_waiting_leaves_the_letter_where_it_is(staffed: Home) -> None:
         waiting.send_signal(signal.SIGINT)
         said = waiting.stderr.read()
         assert waiting.wait(60) == 130
-    assert "It goes on without you. The answer will be in: remit read" in said
+    assert "The work continues. The answer will be in: remit read" in said
     assert len(staffed.json("inbox", "--agent", "boss")) == 2
     refused(staffed("send", "boss", "x", "--timeout", "1"), 2, "--wait")
 
@@ -530,7 +530,7 @@ def test_a_letter_is_taken_back_after_a_preview(staffed: Home, boss: Home) -> No
     shown = staffed("cancel", wish["id"][:18], "--dry-run")
     assert "unread: Build it (to boss)" in shown.out
     assert len(boss.json("inbox")) == 1
-    refused(staffed("cancel", wish["id"]), 1, "confirm")
+    refused(staffed("cancel", wish["id"]), 2, "confirm")
     assert len(boss.json("inbox")) == 1
     done = staffed("cancel", wish["id"], "--yes")
     assert done.out.endswith(f"{wish['id']} is taken back.\n")
@@ -550,7 +550,7 @@ def test_a_command_is_set_on_the_machine_of_the_instance_alone(
     kept = staffed.folder / "notify.json"
     assert kept.stat().st_mode & 0o777 == 0o600
     assert "command  set" in staffed("notify", "show").out
-    refused(staffed("notify", "set", "--command", "no-such-program"), 1, "no-such-program")
+    refused(staffed("notify", "set", "--command", "no-such-program"), 2, "no-such-program")
     url = process.holder(load(staffed.environment)).url
     token = (staffed.folder / "board.token").read_text().strip()
     elsewhere = Home(tmp_path / "other", {"REMIT_URL": str(url), "REMIT_TOKEN": token})

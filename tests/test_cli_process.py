@@ -88,7 +88,7 @@ def test_a_root_agent_that_was_missing_is_restored_and_said_once(home: Home) -> 
 def test_what_is_missing_for_real_work_is_one_sentence(home: Home, tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
-    (programs / "claude").write_text("#!/bin/sh\necho 2.0.1\n")
+    (programs / "claude").write_text("#!/bin/sh\necho 9.0.1\n")
     (programs / "claude").chmod(0o755)
     plain = {"PATH": f"{programs}:/usr/bin:/bin"}
     with ModelServer("claude-x") as server:

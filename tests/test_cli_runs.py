@@ -214,7 +214,7 @@ def test_an_agent_is_stopped_started_restarted_and_aborted(quiet: Home) -> None:
     assert quiet("agent", "stop", "busy").out.startswith("busy is stopped; ")
     assert quiet.json("run", "show", first)["status"] == "cancelled"
     assert quiet.json("agent", "why-idle", "busy")["reason"] == "paused"
-    assert quiet("agent", "start", "busy").out.startswith("busy is started: ")
+    assert quiet("agent", "start", "busy").out.startswith("busy is started; ")
     refused(quiet("agent", "start", "busy"), 4, "not paused")
     quiet("agent", "wake", "busy", "go on")
     second = running(quiet, "busy")

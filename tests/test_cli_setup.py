@@ -66,7 +66,7 @@ def test_a_repository_is_added_synced_listed_and_removed(
     made = operator.json("repo", "add", "site", remote.url, "--ref", "main")
     assert (made["name"], made["ref"], made["secret"]) == ("site", "main", None)
     refused(operator("repo", "add", "site", remote.url), 4, "already")
-    refused(operator("repo", "add", "x", "ext::sh"), 1, "is not an address")
+    refused(operator("repo", "add", "x", "ext::sh"), 2, "is not an address")
     head = operator("repo", "list").out.splitlines()[0].split()
     assert head == ["NAME", "REF", "SECRET", "FORGE", "URL"]
     (synced,) = operator.json("repo", "sync")
@@ -126,7 +126,7 @@ def test_files_that_cannot_be_applied_are_errors(only: Home, tmp_path: Path) -> 
     assert "agents[0].role must be one of" in said("[[agents]]\nname='x'\nrole='king'\n")[1]
     assert "agents[1].foo: is not known" in said("[[agents]]\nname='x'\n[[agents]]\nfoo=1\n")[1]
     assert [one["name"] for one in only.json("agent", "list")] == ["ceo"]
-    refused(only("apply", str(tmp_path / "missing.toml")), 1, "missing.toml")
+    refused(only("apply", str(tmp_path / "missing.toml")), 2, "missing.toml")
 
 
 def test_a_terminated_agent_is_purged_after_asking(only: Home) -> None:

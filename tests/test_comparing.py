@@ -76,6 +76,13 @@ def test_hostile_markdown_stays_text_and_takes_no_time() -> None:
         assert time.perf_counter() - began < 10, text[:3]
 
 
+def test_text_that_is_scrolled_is_reached_with_the_keyboard() -> None:
+    code = "```\n<pre>\n```\n"
+    shown = words.markdown(code + "para *em*\n" * 10_000)
+    assert shown.count("<pre") == shown.count('<pre tabindex="0">') == 2
+    assert "&lt;pre&gt;" in shown
+
+
 def test_what_is_too_long_to_be_set_is_shown_as_it_stands() -> None:
     long = "para *em*\n" * 10_000 + "<script>the end</script>"
     shown = words.markdown(long)

@@ -44,10 +44,11 @@ KINDS: dict[str, tuple[str, dict[str, Any], int, str]] = {
     "known": ("claude", {}, 1_500_000, "$1.50"),
     "listed": ("codex", {"model": "gpt-5.5"}, 0, "about $7.10"),
     "house": ("codex", {"model": "house-model"}, 0, "? (1.1 M tokens)"),
+    "default": ("codex", {}, 0, "? (1.1 M tokens)"),
     "local": ("llm", {"provider": "ollama", "model": "qwen3"}, 0, "? (1.1 M tokens)"),
     "remote": ("http", {"url": "http://127.0.0.1:9/"}, 0, "? (1.1 M tokens)"),
 }
-ALL = "about $8.60 + 3.3 M tokens of unknown cost"
+ALL = "about $8.60 + 4.4 M tokens of unknown cost"
 
 
 # ── one cost ────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,5 @@
-"""What is built from the tree holds all of it, and an installation of that runs agents.
+"""What is built from the tree holds all of it, and an installation of that runs agents: the short
+form of `make release`.
 
 The programs of agents, the skills and the pages lie in the package as files; a build that leaves
 some of them out is noticed by nobody who works in a checkout.
@@ -8,57 +9,41 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
-import tarfile
-import zipfile
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from remit import version
 from tests.agents.fake_anthropic import FakeAnthropic
 from tests.agents.fake_model import Say
 from tests.real_programs import KEY, command
+from tests.releasing import artifacts, playing, sbom
+from tests.releasing.artifacts import Built
+from tests.releasing.steps import Failed
+
+pytestmark = [
+    pytest.mark.requirement("FX-53"),
+    pytest.mark.skipif(
+        not (Path(__file__).parent.parent / ".git").exists(),
+        reason="A RELEASE IS NOT BUILT: this is no checkout",
+    ),
+]
 
 ROOT = Path(__file__).parent.parent
 ANSWER = "The installed program ran me."
 
 
-@dataclass(frozen=True)
-class Built:
-    """A source distribution and a wheel, and the names of the files that git tracks."""
-
-    source: Path
-    wheel: Path
-    tracked: frozenset[str]
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Build as a release does: the source distribution first, and the wheel from that."""
-    # A copy of what is tracked, so that nothing else that lies here is built in.
-    listed = subprocess.run(
-        ["git", "-C", ROOT, "ls-files", "-z"], check=True, capture_output=True, text=True
-    )
-    tracked = frozenset(name for name in listed.stdout.split("\0") if (ROOT / name).is_file())
-    tree = tmp_path_factory.mktemp("tree")
-    for name in tracked:
-        (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, tree / name)
-    made = tmp_path_factory.mktemp("made")
-    uv = Path(sys.executable).with_name("uv")
-    # The backend is installed, from the lock: nothing is fetched.
-    subprocess.run(
-        [uv, "build", "--offline", "--no-build-isolation", "--quiet", "--out-dir", made, tree],
-        check=True,
-        timeout=120,
-    )
-    (source,) = made.glob("*.tar.gz")
-    (wheel,) = made.glob("*.whl")
-    return Built(source, wheel, tracked)
+    folder = tmp_path_factory.mktemp("built")
+    tree = artifacts.clone_with_changes(ROOT, folder / "tree")
+    return artifacts.build(tree, folder / "made")
 
 
 @pytest.fixture(scope="module")
@@ -81,23 +66,77 @@ def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "bin"
 
 
-def test_the_source_distribution_holds_what_is_tracked(built: Built) -> None:
-    with tarfile.open(built.source) as archive:
-        names = {member.name.partition("/")[2] for member in archive.getmembers()}
-    assert names - built.tracked == {"PKG-INFO"}
-    assert built.tracked - names == set()
+def test_the_distributions_hold_the_tree(built: Built) -> None:
+    assert artifacts.differences(built) == []
 
 
-def test_the_wheel_holds_the_whole_package(built: Built) -> None:
-    package = {name.removeprefix("src/") for name in built.tracked if name.startswith("src/remit/")}
-    with zipfile.ZipFile(built.wheel) as archive:
-        names = {name for name in archive.namelist() if ".dist-info/" not in name}
-        different = [
-            name
-            for name in package & names
-            if archive.read(name) != (ROOT / "src" / name).read_bytes()
-        ]
-    assert (package - names, names - package, different) == (set(), set(), [])
+def test_a_distribution_that_lacks_something_is_noticed(built: Built, tmp_path: Path) -> None:
+    """As the link to the skills once had them left out of both."""
+    tree = tmp_path / "tree"
+    shutil.copytree(built.tree, tree, symlinks=True)
+    (tree / "src/remit/skills/more.md").write_text("More.")
+    (tree / "docs/api.md").write_text("Other words.")
+    assert artifacts.differences(replace(built, tree=tree)) == [
+        "sdist: src/remit/skills/more.md is missing",
+        "sdist: docs/api.md differs",
+        "wheel: remit/skills/more.md is missing",
+    ]
+
+
+def test_the_same_sources_give_the_same_bytes(built: Built, tmp_path: Path) -> None:
+    tree = artifacts.clone_with_changes(ROOT, tmp_path / "tree")
+    for path in tree.rglob("*.py"):
+        os.utime(path, (0, 0))
+    again = artifacts.build(tree, tmp_path / "made")
+    assert artifacts.hashes(again) == artifacts.hashes(built)
+
+
+def test_the_distributions_say_which_version_they_are(built: Built) -> None:
+    expected = version.of_tree(built.tree)
+    assert built.version == expected != version.UNKNOWN
+    assert built.source.name == f"remit-{expected}.tar.gz"
+
+
+def test_the_metadata_says_what_an_index_would_show(built: Built) -> None:
+    problems = artifacts.problems_of_metadata(built.wheel)
+    # The tree that is tested need not be committed; a release refuses one that is not.
+    assert [problem for problem in problems if ".dirty" not in problem] == []
+
+
+def test_a_tree_that_is_no_commit_is_not_released(tmp_path: Path) -> None:
+    tree = artifacts.clone(ROOT, tmp_path / "tree")
+    artifacts.refuse_unclean(tree)
+    (tree / "left over.txt").write_text("x")
+    with pytest.raises(Failed, match="differs from its commit"):
+        artifacts.refuse_unclean(tree)
+    shutil.rmtree(tree / ".git")
+    with pytest.raises(Failed, match="version of this tree is unknown"):
+        artifacts.refuse_unclean(tree)
+
+
+def test_the_bill_of_materials_names_what_the_lock_pins() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    made = sbom.document(lock, "0.2.0", 1_800_000_000, "0" * 64)
+    assert made == sbom.document(lock, "0.2.0", 1_800_000_000, "0" * 64)
+    assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.6")
+    pinned = dict(re.findall(r"^([a-z0-9._-]+)(?:\[[a-z,]+\])?==([^ ;\\]+)", lock, re.MULTILINE))
+    named = {part["name"]: part["version"] for part in made["components"]}
+    assert named.items() <= pinned.items()
+    assert pinned.keys() - named.keys() == {
+        *("editables", "hatchling", "pathspec", "trove-classifiers")
+    }
+    refs = [part["bom-ref"] for part in made["components"]]
+    assert len(set(refs)) == len(refs)
+    assert made["dependencies"] == [{"ref": "pkg:pypi/remit@0.2.0", "dependsOn": refs}]
+    assert all(part["hashes"] for part in made["components"])
+
+
+def test_what_is_installed_upgrades_a_filled_instance(
+    built: Built, installed: Path, tmp_path: Path
+) -> None:
+    program = playing.Program(installed / "remit", tmp_path)
+    playing.check_version(program, built.version)
+    playing.upgrade(program, "v0.1.0", built.version)
 
 
 def test_what_is_installed_runs_an_agent(installed: Path, tmp_path: Path) -> None:

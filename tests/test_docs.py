@@ -9,9 +9,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
-from remit.entrypoints.cli.main import cli
+from remit.entrypoints.cli.main import ALIASES, cli
 from remit.entrypoints.http.server import protocol
 from remit.ids import TokenKind, new_token
 from remit.model.messaging.mail import MOST_HOPS
@@ -141,6 +142,21 @@ def test_links_between_documents_lead_somewhere(document: Path) -> None:
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
+def anchors(document: Path) -> set[str]:
+    """The places in a document that a link can name, as GitHub makes them of its headings."""
+    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {name.replace(" ", "-") for name in kept} | set(re.findall(r'<a id="(.+?)">', text))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_to_a_section_find_it(document: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([\w./-]*)#([\w-]+)\)", document.read_text()):
+        there = (document.parent / target) if target else document
+        assert anchor in anchors(there), f"{document.name} links to {target}#{anchor}"
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_source_files_that_a_document_names_exist(document: Path) -> None:
     for name in re.findall(
@@ -157,7 +173,7 @@ def test_the_documents_say_what_a_workspace_does_not_protect() -> None:
     assert "**Not held:** the network" in runtime
     assert "Without either sandbox, programs are not started at all" in runtime
     assert "A workspace is a folder, not a sandbox" in security
-    assert "The sandbox does not hold the network" in readme
+    assert "The sandbox does not limit the network" in readme
 
 
 def test_the_readme_stays_short() -> None:
@@ -177,12 +193,45 @@ def shell_lines(text: str) -> list[list[str]]:
 def test_the_examples_use_commands_and_options_that_exist(document: Path) -> None:
     known = dict(commands(cli))
     for _, *words in shell_lines(document.read_text()):
+        words = [*ALIASES.get(words[0], words[:1]), *words[1:]]
         paths = [" ".join(["remit", *words[:depth]]) for depth in (2, 1)]
         path = next(path for path in paths if path in known)
         params = known[path].params
         options = {name for each in params for name in (*each.opts, *each.secondary_opts)}
         used = {word for word in words if word.startswith("--")}
         assert used <= options, f"{document.name}: {' '.join(words)}"
+
+
+#: In tables and sentences; what follows a name in capitals is the reader's.
+INLINE = re.compile(r"`(remit [a-z][^`]*)`")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_commands_within_a_sentence_exist(document: Path) -> None:
+    known = dict(commands(cli))
+    for text in INLINE.findall(document.read_text().replace("\n", " ")):
+        path, *words = text.replace("\\|", "|").split()
+        while words and f"{path} {words[0]}" in known:
+            path = f"{path} {words.pop(0)}"
+        command = known[path]
+        if isinstance(command, click.Group) and words and words[0] not in ALIASES:
+            # Only a name in the reader's words or a choice may follow a noun.
+            assert not re.fullmatch(r"[a-z][a-z-]*", words[0]), f"{document.name}: {text}"
+        options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+        used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+        assert used <= options, f"{document.name}: {text}"
+
+
+@pytest.mark.requirement("FX-59")
+def test_the_index_has_every_page_by_its_title() -> None:
+    index = REPOSITORY / "docs" / "README.md"
+    listed = dict(re.findall(r"\[([^\]]+)\]\(([\w-]+\.md)\)", index.read_text()))
+    titles = {
+        path.read_text().partition("\n")[0].removeprefix("# "): path.name
+        for path in DOCUMENTS
+        if path.parent == index.parent and path != index
+    }
+    assert listed == titles
 
 
 def test_the_readme_shows_commands() -> None:

@@ -394,3 +394,38 @@ def test_files_have_harmless_names() -> None:
     message.add_attachment(b"1", maintype="text", subtype="plain", filename="../../etc/passwd")
     message.add_attachment(b"2", maintype="text", subtype="plain")
     assert [name for _, name, _, _ in mail_text.files(message)] == ["passwd", "file-2"]
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "On Monday, Ada wrote:\n> Which colour?",
+        "On Thu, 19 Nov 2026 at 10:00, ada (Remit) <agents+ada@agents.example> wrote:\n\n> Which?",
+        "On Thu, 19 Nov 2026 at 10:00, ada (Remit) <agents+ada@agents.example>\nwrote:\n\n> Which?",
+        "On Thu, 19 Nov 2026 at 10:00, ada (Remit)\n<agents+ada@agents.example> wrote:\n> Which?",
+        "Am 19.11.2026 um 10:00 schrieb ada (Remit):\n> Which?",
+        "> On 19 Nov 2026, at 10:00, ada (Remit) wrote:\n> \n> Which?",
+        "__________\nFrom: ada <agents+ada@agents.example>\nSent: now\n\nWhich?",
+        "-----Original Message-----\nFrom: ada <agents+ada@agents.example>\nSent: now\n\nWhich?",
+        "From: ada (Remit) <agents+ada@agents.example>\nSent: Thursday\nTo: Ann\n\nWhich?",
+    ],
+)
+def test_an_answer_is_read_without_the_quotation_of_any_mail_program(quote: str) -> None:
+    for above in ("Blue.", "Blue.\nNot red: that is loud."):
+        for gap in ("\n", "\n\n"):
+            message = written(f"{above}{gap}{quote}\n")
+            assert mail_text.text(message, answers=True) == above
+    assert mail_text.text(written(quote), answers=True) != "", "a quotation alone is not nothing"
+    plain = "From: here\nThings go: well\nSent: yesterday"
+    assert mail_text.text(written(plain), answers=True) == plain
+
+
+def test_an_answer_in_html_alone_is_read_without_what_it_quotes() -> None:
+    message = written("x")
+    html = (
+        "<div>Blue.</div><div>On Thu, 19 Nov 2026, ada &lt;a@b.example&gt; wrote:<br></div>"
+        "<blockquote><div>Which\ncolour?</div><blockquote>Before.</blockquote>Say it.</blockquote>"
+    )
+    message.set_content(html, subtype="html")
+    assert mail_text.text(message, answers=True) == "Blue."
+    assert "> Which colour?" in mail_text.text(message, answers=False)

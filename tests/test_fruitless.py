@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from remit.clock import DAY, HOUR, MINUTE, SECOND, to_iso
-from remit.services.execution import runs
+from remit.services.execution import fruitless, runs
 from remit.services.messaging import threads
+from remit.services.organisation import agents
 from remit.services.screens import needs_you
 from remit.services.work import delegation, outcomes
 from remit.testing import (
@@ -143,6 +144,57 @@ def test_whoever_wished_is_told_once_that_it_could_not_be_done(sim: Simulation) 
     assert "remit " not in to_boss.body
 
 
+@pytest.mark.requirement("FX-62")
+def test_a_letter_that_failed_awaits_its_person_once_nobody_tries_it_any_more(
+    sim: Simulation,
+) -> None:
+    dev = sim.agent("dev", reads_what_is_not_there)
+    letter = sim.send(dev, WISH)
+    sim.turn(dev.id)
+    sim.do(agents.pause, agent=dev.id)
+    sim.clock.advance(DAY)
+    (row,) = [one for one in sim.ask(needs_you.listing) if one["kind"] == "unanswered"]
+    assert row["id"] == letter["id"]
+    assert "could not do it so far" in row["cause"]
+    assert "It is paused" in row["cause"]
+    # It is tried again, so it is left to the agent.
+    sim.do(agents.resume, agent=dev.id)
+    assert [one for one in sim.ask(needs_you.listing) if one["kind"] == "unanswered"] == []
+
+
+@pytest.mark.requirement("FX-62")
+def test_a_letter_that_waits_for_an_agent_who_never_answers_awaits_its_person(
+    sim: Simulation,
+) -> None:
+    def asks_its_boss(turn: Turn) -> None:
+        for letter in turn.mail:
+            if letter.sender.startswith("user:"):
+                turn.call("ask", question="Which colour?", to="boss")
+
+    lead = sim.agent("lead", says_nothing)
+    letter = sim.send(sim.agent("dev", asks_its_boss, boss=lead), WISH)
+    sim.run(patience=MINUTE)
+    assert state(sim, letter)[0] == "waiting"
+    assert "dev waits for an answer from lead: remit question answer" in state(sim, letter)[1]
+    assert sim.ask(needs_you.listing) == []
+    sim.run(patience=2 * DAY)
+    sim.clock.advance(DAY)
+    (row,) = [one for one in sim.ask(needs_you.listing) if one["kind"] == "unanswered"]
+    assert row["id"] == letter["id"]
+    assert "dev waits for an answer from lead" in row["cause"]
+
+
+@pytest.mark.requirement("FX-62")
+def test_a_letter_that_waits_for_its_person_has_one_row(sim: Simulation) -> None:
+    dev = sim.agent("dev", asks)
+    sim.send(dev, WISH)
+    sim.run(patience=2 * DAY)
+    sim.clock.advance(DAY)
+    kinds = [row["kind"] for row in sim.ask(needs_you.listing)]
+    assert kinds.count("question") == 1
+    assert "unanswered" not in kinds
+
+
 @pytest.mark.requirement("FX-64")
 def test_useful_work_that_is_cut_off_goes_on_at_once(sim: Simulation) -> None:
     """The control: what others can notice is progress, however often its runs are cut."""
@@ -161,6 +213,53 @@ def test_useful_work_that_is_cut_off_goes_on_at_once(sim: Simulation) -> None:
     assert dev.turns == 10
     assert sim.clock.now() - began < MINUTE
     assert [letter.body for letter in sim.mail()] == ["Done."]
+
+
+def changes_files(*digests: str | None) -> Callable[[Turn], None]:
+    """Runs that a limit ends, each with the digest of the files that it changed."""
+
+    def works(turn: Turn) -> None:
+        number = turn.agent.turns - 1
+        digest = digests[number] if number < len(digests) else None
+        raise RunFailed("It took 100 turns.", **TOO_MANY, changed_files=digest)
+
+    return works
+
+
+def turns_at_once(sim: Simulation, script: Callable[[Turn], None]) -> int:
+    dev = sim.agent("dev", script)
+    sim.send(dev, WISH)
+    sim.run(patience=MINUTE)
+    return dev.turns
+
+
+@pytest.mark.requirement("FX-64")
+def test_a_run_that_changed_files_got_on_but_not_by_the_same_change_again(sim: Simulation) -> None:
+    # The third and fourth achieve nothing, and are two in a row.
+    assert turns_at_once(sim, changes_files("a", "b", "b", None, "c")) == 4
+
+
+@pytest.mark.requirement("FX-64")
+def test_changed_files_alone_carry_five_runs(sim: Simulation) -> None:
+    """Then something of the work has to reach others: a loop may write files, too."""
+    files = [f"digest {number}" for number in range(20)]
+    assert turns_at_once(sim, changes_files(*files)) == fruitless.MOST_BY_FILES + 2
+    (row,) = rows(sim)
+    assert row["kind"] == "runaway"
+    assert row["next"].startswith("remit run tail ")
+    assert "limit" not in row["next"]
+
+
+@pytest.mark.requirement("FX-64")
+def test_an_effect_lets_changed_files_count_anew(sim: Simulation) -> None:
+    def works(turn: Turn) -> None:
+        if turn.agent.turns % fruitless.MOST_BY_FILES == 0:
+            turn.call("kb_create", description="A part", content=f"Part {turn.agent.turns}")
+        if turn.agent.turns < 4 * fruitless.MOST_BY_FILES:
+            raise RunFailed("Cut.", **TOO_MANY, changed_files=f"digest {turn.agent.turns}")
+
+    assert turns_at_once(sim, works) == 4 * fruitless.MOST_BY_FILES
+    assert [letter.subject for letter in sim.mail() if "nothing done" in letter.subject] == []
 
 
 @pytest.mark.requirement("FX-64")

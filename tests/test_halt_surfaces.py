@@ -106,18 +106,41 @@ def test_the_command_line_stops_and_lets_go_on(only: Home) -> None:
     only("agent", "create", "dev", "--boss", "lead")
     said = only("stop", "lead", "--note", "Audit").out
     assert said.startswith("lead and everybody below it are stopped; 0 runs ended.")
-    assert said.endswith("the instance runs on.\n`remit go lead` lets it go on.\n")
+    assert said.endswith("the instance runs on.\n`remit resume lead` ends the halt.\n")
     second = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
     assert re.search(rf"stopped already, by \w+ at {second}\.\n", only("stop", "lead").out)
     assert only.json("agent", "why-idle", "dev")["reason"] == "halted"
     assert only.json("stop", "--reason", "All of it")["level"] == "company"
     assert re.search(rf"The company is stopped by \w+ since {second} ", only("top", "--once").out)
-    assert "(All of it); `remit go` lets it go on." in only("status").out
+    assert "(All of it); `remit resume` ends the halt." in only("status").out
     assert [one["level"] for one in only.json("top")["halts"]] == ["company", "subtree"]
-    first, other = only("go").out.splitlines()
-    assert first.endswith(" goes on.")
+    first, other = only("resume").out.splitlines()
+    assert re.fullmatch(r"Resumed Company \w+: ended its halt\.", first)
     assert other.startswith("lead and below are stopped by")
     refused(only("go"), 4, "is not stopped")
-    assert only("go", "lead").out == "lead goes on.\n"
+    assert only("go", "lead").out == "Resumed lead: ended its halt.\n"
     assert only.json("status")["companies"][0]["halts"] == []
     refused(only("stop", "nobody"), 3, "nobody")
+
+
+def test_resume_ends_the_halt_and_the_pause_of_what_it_names_and_says_which(only: Home) -> None:
+    for name in ("lead", "other"):
+        only("agent", "create", name)
+    only("agent", "pause", "lead")
+    assert only("resume", "lead").out == "Resumed lead: ended its pause.\n"
+    only("agent", "pause", "lead")
+    only("stop", "lead")
+    only("stop", "other")
+    assert only("resume", "lead").out.startswith("Resumed lead: ended its halt and its pause.")
+    assert only.json("agent", "show", "lead")["status"] == "idle"
+    refused(only("resume", "lead"), 4, "lead is not stopped.")
+
+    only("stop")
+    only("agent", "pause", "lead")
+    said = only("resume", "lead").out.splitlines()
+    assert said[0] == "Resumed lead: ended its pause."
+    assert "`remit resume` ends the halt." in said[1]
+    refused(only("resume", "lead"), 4, "lead has no halt of its own.")
+    resumed = only.json("resume")
+    assert (resumed["ended"], resumed["level"]) == (["halt"], "company")
+    assert [halt["agent"] for halt in resumed["left"]] == ["other"]

@@ -356,7 +356,7 @@ def test_going_on_lifts_one_halt_and_leaves_the_others(
     with pytest.raises(RemitError) as caught:
         go(company, team["lead"])
     assert caught.value.reason == "not_stopped"
-    assert "`remit go`" in caught.value.step
+    assert "`remit resume`" in caught.value.step
     go(company)
     assert names(company, team) == {"lead", "dev", "ops"}
     assert refused(company, company.board, halts.go, company=company.id) == "not_stopped"
@@ -482,10 +482,10 @@ def test_why_an_agent_is_idle_names_the_halt_and_the_command(
     stop(company, team["lead"], note="Audit")
     told = company.call(company.board, idleness.why_idle, agent=team["dev"].id)
     assert told["reason"] == "halted"
-    for word in ("lead and everybody below it", "stopped by", "(Audit)", "`remit go lead`"):
+    for word in ("lead and everybody below it", "stopped by", "(Audit)", "`remit resume lead`"):
         assert word in told["sentence"]
     stop(company)
     told = company.call(company.board, idleness.why_idle, agent=team["dev"].id)
     assert "The company was stopped" in told["sentence"]
-    assert "`remit go`" in told["sentence"]
+    assert "`remit resume`" in told["sentence"]
     assert listed(company) == []

@@ -131,8 +131,8 @@ def test_a_hire_goes_back_to_a_service_that_it_left_at_most_three_times(
         sys.setprofile(walk)
         return boss(*given)
 
-    def ending(hired: hiring.Hired) -> Any:
-        found = answer(hired)
+    def ending(*given: Any) -> Any:
+        found = answer(*given)
         sys.setprofile(None)
         return found
 

@@ -21,6 +21,7 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import Route
 
+from remit import version
 from remit.clock import SystemClock
 from remit.entrypoints.http.server import health, stream
 from remit.entrypoints.http.server.asgi import build_asgi
@@ -308,7 +309,8 @@ def rows(world: World) -> dict[str, int]:
 
 
 def test_health_needs_no_token_and_tells_the_version(running: Running) -> None:
-    assert running.client()("GET", "/health").json == {"status": "ok", "version": "0.1.0"}
+    told = {"status": "ok", "version": version.current()}
+    assert running.client()("GET", "/health").json == told
 
 
 @pytest.fixture

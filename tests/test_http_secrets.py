@@ -27,11 +27,13 @@ from remit.entrypoints.cli.main import cli
 from remit.entrypoints.http.server.logs import keep_logs
 from remit.services.governance import approvals
 from remit.testing import ScriptedAgent, ToolRefused
+from tests import chat_stage
 from tests.attack_stage import Estate, ended_run, estate
 from tests.http_client import Client, server_sent
 from tests.test_attacks_ids import Operation, operations
 from tests.test_cli_help import commands
 from tests.test_mcp_tools import Site, serving
+from tests.web_attacks import Pages
 
 #: By what they look like.
 SHAPES = {
@@ -106,6 +108,8 @@ class Planted:
     board: Client
     agents: list[str]
     approvals: list[str]
+    #: A decision that the board's person is to confirm.
+    confirmation: str
     #: The run of an agent that secrets were planted in.
     run: str
     #: What a person wrote to that agent.
@@ -164,6 +168,17 @@ def plant(site: Site) -> Planted:
         {"type": "request_board_approval", "payload": {"title": "x", **NAMED, **metadata()}},
     )["id"]
     board.must("POST", f"/api/approvals/{wished}/approve")
+    titled = chief.must(
+        "POST",
+        f"{here}/approvals",
+        {
+            "type": "request_board_approval",
+            "payload": {"title": f"Use {SHAPES['github']}", **metadata()},
+        },
+    )
+    act = {"act": "approve", "approval": titled["id"], "revision": 1, "digest": "", "note": PROMPT}
+    told: Any = {"company": firm.company, "binding": firm.ids["binding"], "act": act}
+    site.call(site.board, chat_stage.ASK_TO_CONFIRM, **told)
     # A refused request, a wrong one and one that fails must not repeat what they were sent.
     chief("PATCH", path, described)
     board("PATCH", path, {"adapterConfig": {**adapter_config(), "color": SHAPES["github"]}})
@@ -177,7 +192,8 @@ def plant(site: Site) -> Planted:
         firm,
         board,
         [direct["id"], hired["agent"]["id"], worker["id"]],
-        [asked, proposed, wished],
+        [asked, proposed, wished, titled["id"]],
+        board.must("GET", "/api/confirmations")[0]["id"],
         ended_run(site, direct["id"]),
         letter,
         clients,
@@ -207,13 +223,16 @@ def test_no_answer_over_http_has_a_secret(planted: Planted) -> None:
                 answered.add(operation)
             search(f"{name} GET {path}", answer.body)
             search(f"{name} GET {path}", str(answer.headers))
-    search("board page", planted.board("GET", "/").body)
+    signed_in = Pages.of(planted.board)
+    requests = [f"/approvals/{approval}" for approval in planted.approvals]
+    for page in ("/", "/approvals", *requests, f"/confirmations/{planted.confirmation}"):
+        answer = signed_in.get(page)
+        assert answer.status == 200
+        search(f"board page {page}", answer.body)
     assert search.looked_at > 600
     assert search.found == []
     # Whoever may see everything saw something at every route.
-    assert {
-        operation for operation, _ in paths
-    } - answered == FOR_AGENTS | FOR_ITS_PERSON | NEVER_MADE
+    assert {operation for operation, _ in paths} - answered == FOR_AGENTS | NEVER_MADE
     assert site.call(site.board, approvals.listing, company=planted.company)
 
 
@@ -227,8 +246,6 @@ ELSEWHERE = {
 NEVER_MADE = {"/api/instance/backups/{name}", "/api/approvals/{id}/content"}
 #: What only an agent is answered.
 FOR_AGENTS = {"/api/agents/me"}
-#: What only the person is answered whose account in a chat or by mail it came from.
-FOR_ITS_PERSON = {"/api/confirmations/{id}"}
 
 
 def routes(planted: Planted) -> list[tuple[str, str]]:
@@ -239,6 +256,7 @@ def routes(planted: Planted) -> list[tuple[str, str]]:
         "outcomes": planted.agents,
         "runs": [planted.run],
         "messages": [planted.letter],
+        "confirmations": [planted.confirmation],
     }
     found = []
     for operation in readable(planted):

@@ -11,7 +11,7 @@ import pytest
 
 from remit.adapters.claude import claude_conversation
 from remit.adapters.codex import codex_conversation
-from remit.runtime.runs import execution
+from remit.runtime.runs import conversations, execution
 from remit.runtime.runs.conversations import Kept, record_of
 from remit.services.record import events
 from tests.agent_stage import stage
@@ -77,9 +77,12 @@ def shell(kind: str, line: str) -> Use:
     return Use("exec_command", {"cmd": line})
 
 
-async def three_runs(kind: str, tmp_path: Path, line: str | None) -> tuple[Any, Any, list[Any]]:
-    """Three letters, each in a run; the second one does something to its conversation. Returns
-    what the model was asked, the runs, and the events about the conversation."""
+async def three_runs(
+    kind: str, tmp_path: Path, line: str | None, between_runs: Callable[[], object] | None = None
+) -> tuple[Any, Any, list[Any]]:
+    """Three letters, each in a run; the second one does something to its conversation, or
+    something is done to it before the third one. Returns what the model was asked, the runs, and
+    the events about the conversation."""
     command(kind)
     between = [] if line is None else [shell(kind, line)]
     script: list[Step] = [Say("the answer is zero"), *between, Say("one"), Say("two")]
@@ -89,6 +92,8 @@ async def three_runs(kind: str, tmp_path: Path, line: str | None) -> tuple[Any, 
             await at.cast(kind, config(kind, fake, **RESUMED, **more))
             runs = []
             for number, word in enumerate(("zero", "one", "two"), start=1):
+                if word == "two" and between_runs is not None:
+                    between_runs()
                 await at.send(f"What is {word}?")
                 runs.append(await worked(at, number))
             company = runs[0]["company_id"]
@@ -128,6 +133,31 @@ def test_a_run_does_not_rewrite_what_the_next_one_is_told(
     assert event["details"]["why"]
 
 
+@pytest.mark.requirement("BX-14")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_conversation_that_was_changed_between_runs_begins_anew(
+    kind: str, tmp_path: Path
+) -> None:
+    """As a program of the machine could, or a run that was lost; the run that finds it says so."""
+
+    def forge() -> None:
+        files = [*tmp_path.rglob("projects/**/*.jsonl"), *tmp_path.rglob("sessions/**/*.jsonl")]
+        assert files
+        for file in files:
+            replace(file, b"the answer is zero", b"the answer is four")
+
+    requests, runs, lost = asyncio.run(three_runs(kind, tmp_path, None, forge))
+    last = said_to(requests[-1])
+    assert "What is two?" in last
+    assert "What is zero?" not in last
+    assert "the answer is four" not in json.dumps(requests[-1])
+    assert "conversation: this is a new one" in last
+    first, second, third = (run["session_id"].split("/")[0] for run in runs)
+    assert first == second != third
+    (event,) = lost
+    assert event["details"] == {"run": runs[2]["id"], "why": "what stood there was changed"}
+
+
 # Claude does not resume an entry that its other entries do not lead to.
 WORKING = [
     (kind, harm) for kind in KINDS for harm in HARMS if (kind, harm) != ("claude", "a further turn")
@@ -156,22 +186,24 @@ TURN = line(type="user", message={"role": "user", "content": "Do it"})
 
 
 class Home:
-    def __init__(self, place: Path) -> None:
-        self.root, self.home = place, place / "agents" / "a"
+    def __init__(self, place: Path, agent: str = "a") -> None:
+        self.root, self.agent, self.home = place, agent, place / "agents" / agent
         self.file = self.home / ".claude" / "projects" / "x" / "s.jsonl"
         self.file.parent.mkdir(parents=True)
 
     def kept(self) -> Kept:
-        return Kept(self.root, "a", self.home, claude_conversation.CONVERSATION)
+        return Kept(self.root, self.agent, self.home, claude_conversation.CONVERSATION)
 
-    async def run(self, harm: Callable[[], object], *, resumed: bool) -> str | None:
+    async def run(
+        self, harm: Callable[[], object], *, resumed: bool, turn: str = "Do it"
+    ) -> str | None:
         kept = self.kept()
         await kept.watch(resumed=resumed)
         self.file.parent.mkdir(parents=True, exist_ok=True)
         with self.file.open("ab") as file:
-            file.write(TURN + ANSWER)
+            file.write(line(type="user", message={"role": "user", "content": turn}) + ANSWER)
         harm()
-        return await kept.end("Do it")
+        return await kept.end(turn)
 
 
 def replace(file: Path, old: bytes, new: bytes) -> None:
@@ -242,6 +274,80 @@ def test_a_file_that_changed_between_runs_is_not_resumed(tmp_path: Path) -> None
     assert home.kept().problem() is None
     (home.file.parent / "other.jsonl").write_bytes(TURN)
     assert home.kept().problem() == "a file was added"
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda file: replace(file, b"Yes.", b"No!!"),  # of the same length
+        lambda file: file.unlink(),
+        lambda file: (file.rename(file.with_suffix(".x")), file.symlink_to("s.x")),
+        lambda file: os.truncate(file, 3),
+    ],
+)
+def test_every_change_between_two_runs_is_found(
+    tmp_path: Path, harm: Callable[[Path], object]
+) -> None:
+    home = Home(tmp_path)
+    asyncio.run(home.run(lambda: None, resumed=False))
+    assert home.kept().problem() is None
+    harm(home.file)
+    assert home.kept().problem() == "what stood there was changed"
+
+
+def test_turns_of_earlier_runs_are_not_judged_as_those_of_this_one(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    assert asyncio.run(home.run(lambda: None, resumed=False, turn="First")) is None
+    assert asyncio.run(home.run(lambda: None, resumed=True, turn="Second")) is None
+
+
+def test_a_line_of_the_run_that_was_seen_once_is_not_changed(tmp_path: Path) -> None:
+    """The model's answer of a moment ago, rewritten into another one by a program of the run."""
+    home = Home(tmp_path)
+
+    async def run() -> str | None:
+        kept = home.kept()
+        await kept.watch(resumed=False)
+        home.file.parent.mkdir(parents=True, exist_ok=True)
+        home.file.write_bytes(TURN + ANSWER)
+        async with asyncio.timeout(10):
+            while not any(grown.size for grown in kept._seen.values()):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        replace(home.file, b"Yes.", b"No!!")
+        return await kept.end("Do it")
+
+    assert asyncio.run(run()) == "what stood there was changed"
+
+
+def test_a_conversation_that_begins_anew_finds_nothing_of_before(tmp_path: Path) -> None:
+    """Nor does a file that another program put there before the first run."""
+    home = Home(tmp_path)
+    planted = home.file.with_name("planted.jsonl")
+    planted.write_bytes(TURN + ANSWER)
+    assert asyncio.run(home.run(lambda: None, resumed=False)) is None
+    assert not planted.exists()
+    assert home.kept().problem() is None
+
+
+def test_agents_have_records_of_their_own(tmp_path: Path) -> None:
+    one, other = Home(tmp_path), Home(tmp_path, "b")
+    asyncio.run(one.run(lambda: None, resumed=False))
+    assert other.kept().problem() == "nobody knows how it was left"
+    asyncio.run(other.run(lambda: add(other.file, ANSWER), resumed=False))
+    assert one.kept().problem() is None
+    assert other.kept().problem() is None
+
+
+def test_a_run_that_wrote_more_than_is_read_is_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path)
+    monkeypatch.setattr(conversations, "_MOST", len(TURN + ANSWER))
+    assert asyncio.run(home.run(lambda: None, resumed=False)) is None
+    forged = line(type="user", message={"role": "user", "content": FORGED})
+    assert asyncio.run(home.run(lambda: add(home.file, forged), resumed=True)) is not None
+    monkeypatch.setattr(conversations, "_MOST", len(TURN + ANSWER) - 1)
+    assert asyncio.run(home.run(lambda: None, resumed=False)) == "a line is no entry"
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,9 @@ def test_what_is_lent_is_shown_before_and_nothing_else_is_lent(company: Company)
     changed = encoded({**FILES, "skills/deploy/SKILL.md": SKILL + "Delete all.\n"})
     with pytest.raises(Conflict, match="Something else"):
         lend(company, agent, files=changed, seen=shown["sha256"])
+    beside = encoded({**FILES, "skills/deploy/scripts/run.sh": "rm -rf /\n"})
+    with pytest.raises(Conflict, match="Something else"):
+        lend(company, agent, files=beside, seen=shown["sha256"])
     lent = lend(company, agent, seen=shown["sha256"])
     assert lent["name"] == "team"
     assert [one["sha256"] for one in listed(company, agent)] == [shown["sha256"]]
@@ -194,6 +197,32 @@ def test_a_flag_in_a_head_is_true_or_false(value: str) -> None:
     assert b"user-invocable" not in copied.contents["skills/tidy/SKILL.md"]
 
 
+@pytest.mark.requirement("HB-14")
+def test_the_head_of_a_skill_is_read_behind_a_byte_order_mark() -> None:
+    skill = "\ufeff---\ndescription: Tidy\nhooks: x\n---\nTidy up.\n".encode()
+    copied = lendable({"skills/tidy/SKILL.md": skill})
+    assert copied.left_out == ("skills/tidy/SKILL.md: hooks",)
+    (item,) = copied.items
+    assert item.description == "Tidy"
+    assert item.text == '---\ndescription: "Tidy"\n---\nTidy up.\n'
+
+
+def test_a_byte_order_mark_before_a_text_without_a_head_is_left_out() -> None:
+    copied = lendable({"commands/tidy.md": "\ufeff---\nTidy up.\n".encode()})
+    (item,) = copied.items
+    assert item.text == '---\ndescription: ""\n---\n---\nTidy up.\n'
+
+
+@pytest.mark.requirement("HB-14")
+def test_the_whole_text_of_a_skill_and_what_it_starts_are_shown() -> None:
+    """Whoever lends it reads all that a model would, and every command that starts by itself."""
+    lines = "".join(f"Step {number}.\n" for number in range(200))
+    text = f'---\ndescription: "d"\n---\n{lines}!`uname -a`\n```!\nmake all\nmake test\n```\n'
+    (item,) = lendable({"skills/a/SKILL.md": text.encode()}).items
+    assert item.text == text
+    assert item.starts == ("uname -a", "make all\nmake test")
+
+
 def test_the_head_of_a_skill_is_rewritten_however_its_file_is_spelled() -> None:
     skill = b"---\ndescription: Tidy\nhooks: x\n---\nTidy up.\n"
     copied = lendable({"skills/tidy/Skill.md": skill})
@@ -308,9 +337,14 @@ def test_a_folder_is_lent_at_the_terminal_after_it_was_shown(remit: Home, tmp_pa
     for stayed in (".claude/settings.json", "deploy/.env", "skills/deploy/SKILL.md: hooks"):
         assert stayed in shown.out.partition("left out: ")[2]
     assert "It is lent no plugin." in remit("agent", "lend", "ceo").out
-    assert remit("agent", "lend", "ceo", str(project)).code != 0, "nobody confirms it"
+    unconfirmed = remit("agent", "lend", "ceo", str(project), "--text")
+    assert unconfirmed.code != 0
+    assert "Add --dry-run to look without lending, or --yes to lend" in unconfirmed.err
     assert remit("agent", "lend", "ceo", str(project), "--yes").code == 0
-    assert "skill site:deploy" in remit("agent", "lend", "ceo").out
+    listed = remit("agent", "lend", "ceo").out
+    assert "skill site:deploy" in listed
+    assert "Push" not in listed
+    assert "| Push⟨U+202E⟩it." in remit("agent", "lend", "ceo", "--text").out
     assert "site from " in remit("agent", "show", "ceo").out
     assert remit("agent", "lend", "ceo", "--remove", "site").code == 0
     assert "It is lent no plugin." in remit("agent", "lend", "ceo").out

@@ -83,7 +83,7 @@ def test_the_command_line_shows_and_sets_limits(only: Home, tmp_path: Path) -> N
     assert changed["limits"]["agent_runs_per_hour"] == 120
     assert changed["limits"]["identical_calls"] is None
     assert "no limit (identical calls in a row in one run)" in only("company", "show").out
-    refused(only("company", "set", "--limit", "runs=3"), 1, "'runs' is not known")
+    refused(only("company", "set", "--limit", "runs=3"), 2, "'runs' is not known")
     unclear = only("company", "set", "--limit", "agentRunsPerHour")
     assert (unclear.code, "NAME=NUMBER" in unclear.err) == (2, True)
     said = only("agent", "budget", "ceo").out

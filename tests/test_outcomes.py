@@ -213,8 +213,9 @@ def test_what_an_agent_can_work_on_is_found_by_an_index(small: Company) -> None:
     for name, value in sorted(bound.items(), key=lambda item: -len(item[0])):
         sql = sql.replace(f":{name}", repr(value))
     plan = json.dumps(small.sql(f"EXPLAIN QUERY PLAN {sql}"))
-    assert "ix_outcomes_actionable" in plan
+    assert "ix_outcomes_pressing" in plan
     assert "SCAN" not in plan
+    assert "TEMP B-TREE" not in plan
 
 
 # ── changing ────────────────────────────────────────────────────────────────────────────────────

@@ -97,11 +97,11 @@ def test_a_budget_of_money_that_cannot_hold_is_answered_with_what_does(small: Co
 
     warning = budget(budgetMonthlyCents=100)["warning"]
     assert warning.startswith("The cost of codex with house-model is not known, so a budget of")
-    assert "It may take 20 M tokens a day; limit them with `remit agent set dev" in warning
+    assert "It may take 20 M tokens a day. Limit them with `remit agent set dev" in warning
     assert small.call(small.board, budgets.show, agent=dev.id)["warning"] == warning
     budget(budgetMonthlyTokens=5_000_000)
     seen = small.call(small.board, budgets.show, agent=dev.id)["warning"]
-    assert "It may take 20 M tokens a day and 5 M tokens a month; " in seen
+    assert "It may take 20 M tokens a day and 5 M tokens a month. " in seen
     assert set_up(small, dev, "codex", model="gpt-5.5")["warning"] is None
     assert budget(budgetMonthlyCents=200)["warning"] is None
 

@@ -204,6 +204,27 @@ def test_a_proposal_goes_to_the_fork_and_its_request_to_the_repository(
         assert branches(stage.bare) == {"main"}
 
 
+def test_a_fork_is_opened_with_its_own_secret(small: Company) -> None:
+    """The secret of the repository is not shown to another place, nor is its user name."""
+    fork: Answer = {"push": "fork", "fork": "https://example.invalid/bots/site.git"}
+    opens: Answer = {"username": "acme", "secret": "ours"}
+    for name in ("ours", "theirs"):
+        where: Answer = {"source": "env", "place": name.upper()}
+        small.call(small.board, secrets.put, company=small.id, name=name, **where)
+
+    here: Answer = {"company": small.id, "name": "site"}
+    small.call(small.board, repos.add, url="https://example.invalid/acme/site.git", **here, **opens)
+
+    def pushed_with(**more: Any) -> tuple[str, str | None, str | None]:
+        small.call(small.board, repos.set_, **here, **fork, **more)
+        place = small.call(small.board, repos.look_into, **here).pushed_to
+        return place.url, place.username, place.secret
+
+    assert pushed_with() == (fork["fork"], None, None)
+    with_secret = pushed_with(fork_username="bot", fork_secret="theirs")
+    assert with_secret == (fork["fork"], "bot", "theirs")
+
+
 # ── its settings ────────────────────────────────────────────────────────────────────────────────
 
 

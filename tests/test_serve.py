@@ -312,7 +312,7 @@ def test_the_first_agent_runs_by_what_is_usable(
     assert best_adapter() == "scripted"
     for name in ("codex", "claude"):
         program = tmp_path / name
-        program.write_text("#!/bin/sh\necho 2.0.1\n")
+        program.write_text("#!/bin/sh\necho 9.0.1\n")
         program.chmod(0o755)
     assert best_adapter() == "scripted"  # without a key they can do nothing
     monkeypatch.setenv("CODEX_API_KEY", "k")

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from remit.adapters.setup import skills
 from remit.entrypoints import reference
 from remit.entrypoints.cli.declared import TABLE
-from remit.entrypoints.cli.main import OVERVIEW
+from remit.entrypoints.cli.overview import OVERVIEW
 from remit.entrypoints.mcp.registry import Tool
 from remit.runtime.runs import skill_folders
 from remit.services.identity import Caller

@@ -13,7 +13,7 @@ from remit.services.connections import mcp_servers, secrets
 from remit.services.governance import statement_contents
 from remit.services.governance import statement_dangers as dangers
 from remit.services.governance.statement_leaves import differences, leaves, text_difference
-from remit.services.hiring import configuration
+from remit.services.hiring import configuration, helper_creation
 from remit.services.redaction import REMOVED
 from tests import change_stage, mailing
 from tests.company import Answer, Company, keyed
@@ -91,7 +91,18 @@ def test_an_empty_list_is_a_value_where_it_means_something() -> None:
 
 
 @pytest.mark.parametrize(
-    "char", ["\u034f", "\u3164", "\u2800", "\ufe0f", "\U000e0101", "\ue000", "\u00a0", "\u2003"]
+    "char",
+    [
+        "\u034f",
+        "\U00016fe4",
+        "\u3164",
+        "\u2800",
+        "\ufe0f",
+        "\U000e0101",
+        "\ue000",
+        "\u00a0",
+        "\u2003",
+    ],
 )
 def test_what_cannot_be_seen_is_spelled_out(char: str) -> None:
     assert f"U+{ord(char):04X}" in spelled(f"a{char}b")
@@ -119,8 +130,20 @@ def test_an_argument_that_is_empty_is_shown(asking: Company) -> None:
 
 
 def test_a_helper_has_the_dangers_of_its_configuration(asking: Company) -> None:
-    first = text_of(asking, a_helper(asking)).partition("FOR WHOM")[0]
-    assert "! It has no monthly budget of its own" in first
+    """It works as its maker does."""
+    config = {"command": "/bin/work", "sandbox": "full"}
+    maker = asking.agent("maker", adapter_type="process", adapter_config=config)
+    about: Answer = {"name": "scout", "role": "Scouts ahead.", "next_agent": "human"}
+    approval = parked(lambda: asking.call(maker.caller, helper_creation.create_agent, **about))
+    first = text_of(asking, approval).partition("FOR WHOM")[0]
+    assert "! A program runs on the machine: command “/bin/work”." in first
+
+
+def test_a_missing_budget_is_a_fact_and_not_a_danger(asking: Company) -> None:
+    first, _, rest = text_of(asking, a_helper(asking)).partition("FOR WHOM")
+    assert "budget" not in first
+    settings = rest.partition("THE AGENT THAT IT CREATES")[2]
+    assert "\nmonthly budget: none of its own; " in settings
 
 
 def test_a_proposal_says_that_the_agent_was_configured_otherwise_since(asking: Company) -> None:
@@ -157,6 +180,7 @@ def test_a_merge_of_a_change_that_is_not_here_is_not_whole(asking: Company) -> N
 def test_a_merge_says_that_other_commits_are_proposed_by_now(asking: Company) -> None:
     approval = _a_merge(asking)
     assert "Other commits are proposed by now" not in text_of(asking, approval)
+    assert "Its lines are not shown here" in text_of(asking, approval), "no difference was kept"
     payload = payload_of(asking, approval)
     rewritten(asking, approval, replaced(payload, ("arguments", "head"), "0" * 40))
     assert "Other commits are proposed by now" in text_of(asking, approval)

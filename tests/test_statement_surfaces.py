@@ -152,6 +152,7 @@ class Terminal:
     """What the drawing of an approval asks of a session."""
 
     client: Terminal = field(init=False)
+    names: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.client = self

@@ -614,7 +614,17 @@ def once_a_schema(look: Callable[[str], T]) -> Callable[[str], T]:
 def differences(url: str) -> list[Any]:
     """What the database has otherwise than the code expects."""
 
+    # Of indexes with descending columns Alembic does not know; `expressions` compares them.
+    descending = {
+        index.name
+        for table in metadata.sorted_tables
+        for index in table.indexes
+        if any("DESC" in str(expression) for expression in index.expressions)
+    }
+
     def ours(_: Any, name: str | None, kind: str, __: bool, ___: Any) -> bool:
+        if kind == "index" and name in descending:
+            return False
         return not (kind in ("table", "index") and "file_search" in (name or ""))
 
     with looked_at(url) as connection:
@@ -629,7 +639,9 @@ def expressions(url: str) -> set[str]:
     if not migrate.is_sqlite(url):
         return set()
     made = run_sql(
-        url, "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql LIKE '%substr%'"
+        url,
+        "SELECT sql FROM sqlite_master WHERE type = 'index'"
+        " AND (sql LIKE '%substr%' OR sql LIKE '%DESC%')",
     )
     return {" ".join(str(sql).replace('"', "").split()) for (sql,) in made}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from remit.channels.contract import Undelivered, Unreachable
+from remit.channels.contract import Undelivered, Unproven, Unreachable
 from remit.channels.telegram import Telegram as Channel
 from remit.channels.telegram import TelegramConfig
 from remit.testing import channels
@@ -72,6 +72,39 @@ def test_what_is_passed_on_changed_or_said_by_a_hidden_admin_is_nobodys_command(
     assert forwarded.text == "[forwarded] /stop"
     assert (changed.text, changed.id) == ("[edited] /stop", f"5.{edited['message_id']}.7")
     assert not hidden.sender.sure
+
+
+@pytest.mark.requirement("FX-25")
+def test_a_message_of_another_bot_is_nobodys_command(telegram: Telegram) -> None:
+    by_bot: Any = {"from": {**telegram.person(9), "is_bot": True}}
+    telegram.say("/stop", **by_bot)
+    telegram.say("/stop")
+    bot, person = received(telegram, 2)
+    assert (bot.sender.sure, person.sender.sure) == (False, True)
+
+
+@pytest.mark.requirement("FX-25")
+@pytest.mark.parametrize(("chat", "direct"), [(ANN, True), (ROOM, False)])
+def test_a_tap_says_whether_it_was_made_in_a_group(
+    telegram: Telegram, chat: int, direct: bool
+) -> None:
+    asked = telegram.say("Go?", chat=chat)
+    asked |= {"reply_markup": {"inline_keyboard": [[{"text": "Yes", "callback_data": "r"}]]}}
+    telegram.updates.clear()
+    telegram.tap(chat, asked["message_id"], "Yes", who=ANN)
+    [tapped] = received(telegram, 1)
+    assert (tapped.tapped, tapped.sender.id, tapped.direct) == ("r", str(ANN), direct)
+
+
+@pytest.mark.requirement("FX-24")
+def test_a_bot_that_asks_telegram_itself_takes_no_posts(telegram: Telegram) -> None:
+    """A former webhook's secret, which Telegram knows, opens nothing when there is none."""
+    asking = TelegramStand(telegram).connection
+    shown = {"x-telegram-bot-api-secret-token": asking.proof}
+    with pytest.raises(Unproven):
+        CHANNEL.prove(asking, shown)
+    config = TelegramConfig.model_validate({"secretRef": "b", "webhookUrl": "https://r.example"})
+    CHANNEL.prove(replace(asking, config=config), shown)
 
 
 def test_a_topic_of_a_group_is_a_conversation_of_its_own(telegram: Telegram) -> None:

@@ -70,6 +70,8 @@ def test_telegram_is_told_where_to_post_for_as_long_as_somebody_listens(
 
     asyncio.run(listened(stand, look))
     assert [one["url"] for one in asked] == [f"{PUBLIC}/api/channels/telegram/b"] * 4
+    for one in asked:
+        channel.Telegram().prove(stand.connection, {HEADER.lower(): one["secret_token"]})
     assert telegram.webhook == {}, "nobody listens any more"
 
     def fail() -> bool:

@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import sys
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ from remit.entrypoints.cli import first_agent
 from remit.entrypoints.mcp.registry import Tool
 from remit.entrypoints.mcp.tools.few import NAMES, few, simpler
 from remit.errors import BadInput, Unsupported
-from remit.extras import how_to_install
 from remit.runtime.runs import checks
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.identity import Caller
@@ -337,14 +335,6 @@ def test_tools_that_were_granted_are_listed_beside_the_few() -> None:
     assert simpler({"type": "object"}) == {"type": "object", "properties": {}}
 
 
-@pytest.mark.requirement("FX-21")
-def test_the_advice_on_extras_can_be_typed_as_it_is() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for extra, packages in declared["optional-dependencies"].items():
-        command = shlex.split(how_to_install(extra).split("`")[1])
-        assert command == [sys.executable, "-m", "pip", "install", *packages]
-
-
 # ── what is lent ────────────────────────────────────────────────────────────────────────────────
 
 AWS = {"AWS_ACCESS_KEY_ID": "AKIAFAKE", "AWS_SECRET_ACCESS_KEY": "aws-secret-value"}
@@ -417,7 +407,7 @@ def test_what_belongs_to_a_key_of_claude_is_lent_with_it_and_nothing_else(
 def test_what_cannot_be_lent_is_refused_with_a_sentence(
     environment: dict[str, str], sentence: str, tmp_path: Path
 ) -> None:
-    program(tmp_path, "claude", "echo 2.1.7")
+    program(tmp_path, "claude", "echo 9.1.7")
     found = registry.check("claude", {}, {"PATH": str(tmp_path), **environment})
     assert not found.usable
     assert sentence in found.sentence
@@ -449,7 +439,7 @@ def looking(context: Watched, seen: list[str]) -> Callable[[Mapping[str, str]], 
 
 
 def test_a_cloud_that_is_off_or_not_used_is_no_key(tmp_path: Path) -> None:
-    program(tmp_path, "claude", "echo 2.1.7")
+    program(tmp_path, "claude", "echo 9.1.7")
     around = {"PATH": str(tmp_path), "CLAUDE_CODE_USE_BEDROCK": "0"}
     assert "no key" in registry.check("claude", {}, around).sentence
     around |= {"CLAUDE_CODE_USE_BEDROCK": "1", **AWS, "AWS_REGION": "x"}
@@ -547,13 +537,13 @@ def program(folder: Path, name: str, text: str) -> Path:
 def test_a_program_that_does_not_know_an_option_is_found_by_its_help_once(
     kind: str, options: tuple[str, ...], variable: str, tmp_path: Path
 ) -> None:
-    counted = f'echo "$@" >> {tmp_path}/started; case "$*" in --version) echo 1.0.3;; *) '
+    counted = f'echo "$@" >> {tmp_path}/started; case "$*" in --version) echo 9.0.3;; *) '
     around = {"PATH": f"{tmp_path}:/usr/bin:/bin", variable: KEY}
     known = " ".join(options[1:])
     program(tmp_path, kind, f"{counted} echo 'Usage: x [options] {known}x {known}';; esac")
     found = registry.check(kind, {}, around)
     assert not found.usable
-    assert found.sentence.endswith(f" 1.0.3 does not know {options[0]}.")
+    assert found.sentence.endswith(f" 9.0.3 does not know {options[0]}.")
     assert "newer" in found.next_step
     assert registry.check(kind, {}, around) == found
     assert len((tmp_path / "started").read_text().splitlines()) == 2
@@ -579,12 +569,12 @@ def test_a_program_that_settings_name_is_looked_at_in_the_sandbox(
     for folder in (secret, outside):
         folder.mkdir()
     (secret / "board.token").write_text("the token of the board")
-    tell = f"cat {secret}/board.token > {tmp_path}/stolen; touch {outside}/made; echo 2.1.7"
+    tell = f"cat {secret}/board.token > {tmp_path}/stolen; touch {outside}/made; echo 9.1.7"
     shown = program(outside, "claude", tell)
     hidden = program(secret, "claude", tell)
     found = checks.check("claude", {"command": str(shown)}, secret)
     assert found.usable, found
-    assert found.facts["version"] == "2.1.7"
+    assert found.facts["version"] == "9.1.7"
     assert not checks.check("claude", {"command": str(hidden)}, secret).usable
     full = {"command": str(hidden), "sandbox": "full"}
     assert checks.check("claude", full, secret).sentence.endswith("not tried outside a sandbox.")

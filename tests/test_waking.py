@@ -443,7 +443,7 @@ def test_who_is_ready_is_found_by_an_index(tmp_path: Path) -> None:
             (READY, "ix_agent_leases_due"),
             (NEXT_READY, "ix_agent_leases_due"),
             (NEXT_LOOK, "ix_outcomes_look_at"),
-            (FORGOTTEN, "ix_outcomes_news"),
+            (FORGOTTEN, "ix_outcomes_heard"),
             (FORGOTTEN, "ix_outcomes_look_at"),
             # Those who wait for something closed are kept apart.
             (READY, "due_at<?"),

@@ -38,6 +38,9 @@ def test_a_company_from_outside_is_reviewed_and_accepted(
     expect(page.get_by_role("heading", name="Theirs, from outside")).to_be_visible()
     expect(page.get_by_role("main")).to_contain_text('args: ["-c", "<b>curl</b> x⟨U+202E⟩"]')
     expect(page.get_by_role("main")).to_contain_text('sandbox "full" of program')
+    expect(banner).to_be_visible()
+    expect(banner.get_by_role("link")).to_have_count(0)  # it would lead to this very page
+    expect(page.get_by_role("main")).not_to_contain_text("`")
     check_accessible(page)
 
     # Somebody changed it meanwhile: it is shown again, and not accepted.

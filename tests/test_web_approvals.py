@@ -170,7 +170,7 @@ def test_of_two_who_decide_at_once_the_second_is_told_and_loses_nothing(
     expect(mine.locator("[data-part=head] .badge")).to_have_text("approved")
     reject(theirs)
     expect(theirs.get_by_role("alert").first).to_contain_text(
-        "It is approved and cannot become rejected."
+        "It was approved, so it cannot be rejected."
     )
     expect(theirs.get_by_label("Note")).to_have_value("I think not, because of this and that.")
     expect(theirs.locator("[data-part=head] .badge")).to_have_text("approved")

@@ -69,6 +69,7 @@ READ_ONLY = (
     *("/companies/{company}/settings", "/companies/{company}/levels", "/org/change?agent={agent}"),
     *("/agents/{agent}?tab=rights", "/agents/{agent}?tab=configuration", "/approvals/{approval}"),
     *("/changes/{change}", "/files/{file}/edit", "/outcomes/{submitted}"),
+    "/setup/repositories/pushing?repo=site",
 )
 
 

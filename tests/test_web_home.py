@@ -25,6 +25,11 @@ def test_what_awaits_a_person_is_on_the_front_page_and_goes_away_when_dealt_with
     request = page.get_by_text(f"{name} asks to hire Hopper as engineer, reporting to {name},")
     expect(request).to_be_visible()
     approve = page.get_by_role("button", name="Approve: hire Hopper")
+    stated = page.get_by_role("listitem").filter(has=approve).locator(".statement").bounding_box()
+    act = approve.bounding_box()
+    assert stated is not None
+    assert act is not None
+    assert stated["y"] + stated["height"] <= act["y"], "an act stands below what it applies to"
     approve.click()
     expect(page.get_by_role("status").filter(has_text="Approved: hire Hopper")).to_be_visible()
     expect(approve).to_have_count(0)

@@ -191,6 +191,20 @@ def test_a_person_gets_a_link_and_a_token_that_are_shown_once_and_in_no_cookie(
     assert office.running.client(second)("GET", "/api/me").status == 401
 
 
+def test_a_removal_says_what_the_person_made_for_others(office: Office, visitor: Visitor) -> None:
+    maker = office.user("maker")
+    maker.must("POST", office.path("invitations"), {"name": "guest"})
+    page = visitor.goto(f"/companies/{office.company}/people/maker")
+    part = page.locator("[data-part=part]")
+    expect(part.get_by_text("Link for guest")).to_be_visible()
+    expect(part.get_by_text("Nobody has signed in with it.")).to_be_visible()
+    check_accessible(page)
+    page.get_by_role("button", name="Remove from the company").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True).click()
+    said = page.get_by_role("status").filter(has_text="Ended: link for guest.")
+    expect(said).to_be_visible()
+
+
 def test_the_last_of_the_board_stays(office: Office, visitor: Visitor) -> None:
     others = [
         one for one in office.board.must("GET", office.path("users")) if one["name"] != "board"

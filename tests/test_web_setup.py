@@ -147,7 +147,57 @@ def test_servers_and_repositories_are_tried_before_they_are_kept(
     page.get_by_label("Address").fill(str(tmp_path / "nothing-here"))
     page.get_by_role("button", name="Test").click()
     expect(page.locator("#tried.bad")).to_be_visible()
-    assert office.board.must("GET", office.path("repos")) == []
+    names = [repo["name"] for repo in office.board.must("GET", office.path("repos"))]
+    assert "site" not in names
+
+
+def test_an_operator_sets_how_proposals_to_a_repository_are_pushed(
+    office: Office, visitor: Visitor
+) -> None:
+    where = "https://example.invalid/acme/shop.git"
+    office.board.must("POST", office.path("repos"), {"name": "shop", "url": where})
+
+    def pushed() -> tuple[str, str | None]:
+        rows = office.board.must("GET", office.path("repos"))
+        (row,) = (one for one in rows if one["name"] == "shop")
+        return row["push"], row["fork"]
+
+    page = visitor.goto("/setup/repositories")
+    row = page.get_by_role("row", name="shop")
+    expect(row).to_contain_text("at once")
+    row.get_by_role("link", name="shop").click()
+    expect(page.get_by_label("At once")).to_be_checked()
+    expect(page.get_by_role("main")).to_contain_text("before anybody has looked at it")
+    check_accessible(page)
+    page.get_by_label("After a person's look").check()
+    page.get_by_role("button", name="Save").click()
+    said = page.get_by_role("status").filter(has_text="Proposals to shop are pushed")
+    expect(said).to_contain_text("after a person's look")
+    expect(page.get_by_role("row", name="shop")).to_contain_text("after a look")
+    assert pushed() == ("after_look", None)
+
+    page.get_by_role("row", name="shop").get_by_role("link", name="shop").click()
+    expect(page.get_by_label("After a person's look")).to_be_checked()
+    page.get_by_label("To a fork").check()
+    page.get_by_label("User name").fill("bot")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_contain_text("needs its address")
+    expect(page.get_by_label("To a fork")).to_be_checked()
+    expect(page.get_by_label("User name")).to_have_value("bot")
+    page.get_by_label("User name").fill("")
+    page.get_by_label("Address of the fork").fill("https://example.invalid/bots/shop.git")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("row", name="shop")).to_contain_text("to a fork")
+    assert pushed() == ("fork", "https://example.invalid/bots/shop.git")
+
+    # What was typed about a fork counts for no other way.
+    page.get_by_role("row", name="shop").get_by_role("link", name="shop").click()
+    page.get_by_label("At once").check()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("row", name="shop")).to_contain_text("at once")
+    assert pushed() == ("at_once", None)
+    missing = page.request.get(f"{office.url}/setup/repositories/pushing?repo=none")
+    assert missing.status == 404
 
 
 def test_an_invitation_link_signs_in_without_a_shell_and_once(
@@ -247,6 +297,8 @@ def test_an_operator_looks_at_the_machine_and_keeps_a_backup(
 
 def test_who_may_not_has_nothing_to_press_and_is_refused(office: Office) -> None:
     observer, part = office.user("watcher", "observer"), office.user("part", scope="ceo")
+    guarded = {"name": "guarded", "url": "https://example.invalid/acme/guarded.git"}
+    office.board.must("POST", office.path("repos"), guarded)
     for who in (observer, part):
         link = urlsplit(who.must("POST", "/api/login-links")["url"])
         sent = {"Content-Type": "application/x-www-form-urlencoded", "Origin": office.url}
@@ -263,6 +315,7 @@ def test_who_may_not_has_nothing_to_press_and_is_refused(office: Office) -> None
             ("/setup/secrets/new", "c-name=mine&c-value=a-value-of-mine&kind=value"),
             ("/setup/mcp-servers/new", "c-name=mine&c-command=true&kind=program&step=test"),
             ("/setup/repositories/new", "c-name=mine&c-url=/etc&step=test"),
+            ("/setup/repositories/pushing?repo=guarded", "push=after_look"),
             ("/setup/budgets/new", "c-agent=ceo&c-dollars=1"),
             ("/setup/keys/new", "c-agent=ceo"),
             ("/companies/new", "c-name=Mine"),
@@ -277,6 +330,8 @@ def test_who_may_not_has_nothing_to_press_and_is_refused(office: Office) -> None
             foreign = {**sent, **cookie, "Origin": "https://elsewhere.example"}
             assert client("POST", address, body=body, headers=foreign).status == 403
     assert office.board.must("GET", office.path("mcp-servers")) == []
+    listed = office.board.must("GET", office.path("repos"))
+    assert [repo["push"] for repo in listed if repo["name"] == "guarded"] == ["at_once"]
 
 
 #: Commands that no page does: they start, stop or replace the instance itself, or serve the shell.

@@ -39,7 +39,10 @@ SKILL = "skills/remit/skills/remit-create-agent/SKILL.md"
 
 def steps(kind: str, folder: Path | str) -> list[Step]:
     """What the model has its program do: read a file in a subfolder, and all keys."""
-    keys = f"cd '{folder}'; cat {' '.join(planted.KEYS)}; cat README.md; echo over"
+    keys = (
+        f"cd '{folder}'; cat {' '.join(planted.KEYS)}; cat README.md; "
+        "echo repository: $(git rev-parse --is-inside-work-tree); echo over"
+    )
     if kind == "claude":
         read = Use("Read", {"file_path": f"{folder}/sub/file.txt"})
         return [read, Use("Bash", {"command": keys, "description": "x"}), Say("done")]
@@ -111,6 +114,7 @@ def test_a_bound_project_with_settings_is_worked_in_and_configures_nothing(
                 assert len(texts) == 4, texts
                 for text in (texts[1], texts[3]):
                     assert "readable-4711" in text
+                    assert "repository: true" in text, "the model's own git works"
                     assert "over" in text
                     assert planted.KEY not in json.dumps(fake.requests)
                 assert_held(kind, fake, outside, tmp_path)

@@ -11,9 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from remit import version
 from remit.clock import DAY, HOUR, SECOND, Clock, SystemClock
 from remit.errors import Conflict, RemitError, Unauthenticated
 from remit.ids import Ids, TokenKind, new_token
+from remit.model.execution import prices
 from remit.runtime import jobs
 from remit.runtime.backups import Backups
 from remit.runtime.deadlines import within
@@ -80,6 +82,7 @@ class App:
         self.clock = clock or SystemClock()
         self.ids = ids or Ids(self.clock)
         prepare_home(settings)
+        set_prices = prices.of_instance(settings.prices)
         if database is None:
             migrate(settings.database_url)
         self.database = database or open_database(settings.database_url)
@@ -90,6 +93,7 @@ class App:
             raise
         self.gate = Gate(self.database, self.clock, self.ids, self.blobs)
         self.gate.parking = CallsAwaitingApproval()
+        self.gate.prices = set_prices
         self.gate.outside_url = settings.url and settings.url.rstrip("/")
         self.library = Library(self.gate, self.blobs, self.ids, largest_file)
         self.clockwork = Clockwork(self.gate)
@@ -189,14 +193,18 @@ class App:
             for queue in (*queues, self.publisher, self.watcher, self.merger, self.checker):
                 await queue.recover()
         await jobs.recover(self.gate, self.settings.job_folder, alone=alone)
+        await self._record_version(await asyncio.to_thread(version.current))
         return empty
 
     async def _set_up(self, token: str) -> bool:
         """Set up an empty instance; returns False if another process was quicker."""
         adapter = self.gate.usable_adapter
         told = {"token": token, "machine": _machine()}
+        running = await asyncio.to_thread(version.current)
         try:
-            await self.gate(as_system(), instance.first_start, adapter_type=adapter, **told)
+            await self.gate(
+                as_system(), instance.first_start, adapter_type=adapter, version=running, **told
+            )
         except Conflict:
             await self.gate(as_system(), instance.renew_board_token, **told)
             return False
@@ -215,6 +223,12 @@ class App:
             done = await self.gate(as_system(), machine_access.end, company=company)
             for grant in done["ended"]:
                 log.warning("grant %s is ended: only people give full_access", grant)
+
+    async def _record_version(self, running: str) -> None:
+        if await self.gate(as_system(), instance.is_new_version, version=running):
+            # Another process that starts at the same time may have been quicker.
+            with contextlib.suppress(Conflict):
+                await self.gate(as_system(), instance.start_version, version=running)
 
     async def _renew_board_token(self) -> None:
         """Renew the board's token. Its file is renamed into place after the token is valid, so that

@@ -1,9 +1,11 @@
-"""Settings: the environment first, then `remit.toml` in REMIT_HOME, then defaults."""
+"""Settings: options of a command first, then the environment, then `remit.toml` in REMIT_HOME, then
+defaults. The setting `port` is REMIT_PORT in the environment, and likewise each other one."""
 
 import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,9 @@ from remit.errors import BadInput
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8420
+DEFAULT_SLOTS = 4
+MAX_PORT = 65_535
+MAX_SLOTS = 1000
 DEFAULT_JOBS = 4
 MOST_JOBS = 32
 KEEP_FAILED_WORKSPACES = 24
@@ -19,27 +24,51 @@ KEEP_FAILED_WORKSPACES = 24
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    """The `#:` comment of each setting is its meaning in docs/configuration.md."""
+
+    #: The home folder: database, contents of files, board's token, secrets, `remit.toml`, logs.
+    #: Only its owner can read it.
     home: Path
+    #: The database: `sqlite:///PATH`, or `postgresql://USER@HOST/NAME` for several processes.
+    #: Without it, the file `remit.db` in the home folder.
     database_url: str
+    #: The store of the contents of files: `file:///PATH`, or `s3://BUCKET/PREFIX` with the usual
+    #: variables for credentials. Without it, the folder `blobs` in the home folder.
     blob_url: str
-    #: The address of the instance; None means this machine's default address.
+    #: The addresses of the instance as others write them. The first is in links, and commands
+    #: connect there. Without it, commands connect to the instance of this home folder, or else to
+    #: `http://127.0.0.1:8420`.
     url: str | None = None
     #: Other addresses by which the instance is reached from outside.
     more_urls: tuple[str, ...] = ()
-    #: Networks of the proxies in front that are believed; None if nothing was said about proxies.
+    #: Addresses or networks of the proxies in front whose headers are believed; `none` says that
+    #: there is no proxy. Without it, nothing is said about proxies, and none is believed.
     proxies: tuple[str, ...] | None = None
+    #: The token of the command line, which says who you are. `remit login` keeps it in
+    #: `remit.toml`. Without it, `board.token` in the home folder, for the instance of that folder.
     token: str | None = None
+    #: The company of the command line, by name or id. Without it, your only company.
     company: str | None = None
-    #: Largest archive that may be imported, in MiB; None means Remit's own limit.
+    #: The address of this machine where `remit up` and `remit serve` listen.
+    host: str = DEFAULT_HOST
+    #: The port where they listen; 0 picks a free one.
+    port: int = DEFAULT_PORT
+    #: Most agents that `remit up` or a worker runs at once; with 0, `remit up` starts none.
+    slots: int = DEFAULT_SLOTS
+    #: Whether to listen beyond this machine without TLS and without a declared proxy.
+    plain_http: bool = False
+    #: Largest archive that may be imported, in MiB. Without it, 2048.
     largest_import: int | None = None
-    #: Most background jobs that a worker executes at once.
+    #: Most background jobs that a worker executes at once, from 1 to 32.
     background_jobs: int = DEFAULT_JOBS
     #: For how many hours the workspace of a failed run is retained; 0 means not at all.
     keep_failed_workspaces: int = KEEP_FAILED_WORKSPACES
     #: Whether channels may call addresses in private networks, this machine's among them.
     private_channels: bool = False
-    #: Servers in place of the public ones, by kind of channel: `telegram=http://127.0.0.1:8081`.
+    #: Servers in place of the public ones, by kind of channel.
     channel_servers: Mapping[str, str] = field(default_factory=dict)
+    #: Prices of models for every company, as the table `[prices]` of the file has them.
+    prices: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -72,21 +101,38 @@ class Settings:
         return self.home / "logs"
 
 
-def load(environment: Mapping[str, str] | None = None) -> Settings:
+def load(
+    environment: Mapping[str, str] | None = None, *, problems: list[BadInput] | None = None
+) -> Settings:
+    """Read the settings; refuse wrong ones, or add them to `problems` and use the defaults in their
+    place."""
     env = os.environ if environment is None else environment
     home = Path(env.get("REMIT_HOME") or Path.home() / ".remit").expanduser().absolute()
-    stored = _read(home / "remit.toml")
+    wrong: list[BadInput] = []
+    stored = _read(home / "remit.toml", wrong)
 
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {_PRICES: stored.pop(_PRICES, {})}
     for name, read in _KNOWN.items():
         text = env.get(f"REMIT_{name.upper()}") or stored.get(name)
         if text is not None:
-            values[name] = read(text)
+            try:
+                values[name] = read(text)
+            except BadInput as error:
+                wrong.append(_bad(error.sentence, error.step))
+    if problems is not None:
+        problems += wrong
+    elif wrong:
+        raise wrong[0]
     if urls := values.get("url"):
         values["url"], values["more_urls"] = urls[0], urls[1:]
     values["database_url"] = values.get("database_url") or f"sqlite:///{home / 'remit.db'}"
     values["blob_url"] = values.get("blob_url") or (home / "blobs").as_uri()
     return Settings(home, **values)
+
+
+def _bad(sentence: str, step: str) -> BadInput:
+    """An error in a setting, which by its code is none of the arguments of a command."""
+    return BadInput(sentence, step, code="bad_setting")
 
 
 def prepare_home(settings: Settings) -> None:
@@ -108,6 +154,11 @@ def prepare_home(settings: Settings) -> None:
         ) from error
 
 
+def known() -> dict[str, Callable[[str], object]]:
+    """Return the parser of each setting, by its name in `remit.toml`."""
+    return dict(_KNOWN)
+
+
 def _number(name: str, what: str, usual: str, digits: int) -> Callable[[str], int]:
     """Return a parser of whole numbers with at most `digits` digits."""
 
@@ -115,6 +166,27 @@ def _number(name: str, what: str, usual: str, digits: int) -> Callable[[str], in
         if not text.isascii() or not text.isdecimal() or not 0 < len(text) <= digits:
             raise BadInput(f"{name} must be a number of {what}.", f'Write it like "{usual}".')
         return int(text)
+
+    return read
+
+
+def _port(text: str) -> int:
+    # Kubernetes sets REMIT_PORT to such an address where a service is called remit.
+    if text.startswith("tcp://"):
+        return DEFAULT_PORT
+    return _up_to(MAX_PORT, "port", str(DEFAULT_PORT))(text)
+
+
+def _up_to(most: int, name: str, usual: str) -> Callable[[str], int]:
+    """Return a parser of whole numbers up to `most`."""
+
+    def read(text: str) -> int:
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+        if number is None or number > most:
+            raise BadInput(
+                f"{name} must be a whole number from 0 to {most}.", f'Write it like "{usual}".'
+            )
+        return number
 
     return read
 
@@ -130,10 +202,13 @@ def _jobs(text: str) -> int:
     return min(max(wanted, 1), MOST_JOBS)
 
 
-def _private_channels(text: str) -> bool:
-    if text not in ("yes", "no"):
-        raise BadInput("private_channels must be yes or no.", 'Write it like "yes".')
-    return text == "yes"
+def _yes_or_no(name: str) -> Callable[[str], bool]:
+    def read(text: str) -> bool:
+        if text not in ("yes", "no"):
+            raise BadInput(f"{name} must be yes or no.", 'Write it like "yes".')
+        return text == "yes"
+
+    return read
 
 
 def _servers(text: str) -> dict[str, str]:
@@ -179,30 +254,48 @@ def _proxies(text: str) -> tuple[str, ...]:
 
 #: The parser of each setting's text.
 _KNOWN: dict[str, Callable[[str], object]] = {
-    **dict.fromkeys(("database_url", "blob_url", "token", "company"), str),
+    **dict.fromkeys(("database_url", "blob_url", "token", "company", "host"), str),
     "url": _parts,
     "proxies": _proxies,
+    "port": _port,
+    "slots": _up_to(MAX_SLOTS, "slots", str(DEFAULT_SLOTS)),
+    "plain_http": _yes_or_no("plain_http"),
     "largest_import": _number("largest_import", "MiB", "4096", 7),
     "background_jobs": _jobs,
     "keep_failed_workspaces": _number("keep_failed_workspaces", "hours", "24", 5),
-    "private_channels": _private_channels,
+    "private_channels": _yes_or_no("private_channels"),
     "channel_servers": _servers,
 }
 
 
-def _read(path: Path) -> dict[str, str]:
+#: The one setting that is a table, and only in the file.
+_PRICES = "prices"
+
+
+def _read(path: Path, problems: list[BadInput]) -> dict[str, Any]:
+    """Return the settings of a file as texts, as the environment has them, without wrong ones."""
     try:
         with path.open("rb") as file:
-            settings = tomllib.load(file)
+            stored = tomllib.load(file)
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read ({error}).", "Correct the file.") from error
-    for key, value in settings.items():
-        if key not in _KNOWN:
-            raise BadInput(
-                f"{path} has an unknown setting {key[:40]!r}.", f"Known: {', '.join(_KNOWN)}."
-            )
-        if not isinstance(value, str):
-            raise BadInput(f"{path}: {key} must be text.", "Put the value in quotes.")
-    return settings
+        problems.append(_bad(f"{path} cannot be read ({error}).", "Correct the file."))
+        return {}
+    texts: dict[str, Any] = {}
+    for key, value in stored.items():
+        if key == _PRICES and isinstance(value, dict):
+            texts[key] = value
+        elif key == _PRICES:
+            step = "Name models below [prices], each with a price."
+            problems.append(_bad(f"{path}: prices must be a table.", step))
+        elif key not in _KNOWN:
+            close = get_close_matches(key, (*_KNOWN, _PRICES), 1)
+            known = ", ".join((*_KNOWN, _PRICES))
+            step = f"Did you mean {close[0]}?" if close else f"Known: {known}."
+            problems.append(_bad(f"{path} has an unknown setting {key[:40]!r}.", step))
+        elif isinstance(value, str) or type(value) is int:
+            texts[key] = str(value)
+        else:
+            problems.append(_bad(f"{path}: {key} must be text.", "Put the value in quotes."))
+    return texts

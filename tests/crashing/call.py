@@ -34,6 +34,7 @@ class Call:
     keyed: bool = True
     #: Whether it leaves anything at all; a preview does not.
     leaves: bool = True
-    #: On an instance that was not started ("nothing"), whose token is gone ("lost"), or whose
+    #: On an instance that was not started ("nothing"), whose token is gone ("lost"), that was last
+    #: started with another version ("outdated"), or whose
     #: company has no root agent ("rootless").
     home: str = "company"

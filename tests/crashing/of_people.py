@@ -24,6 +24,11 @@ def _(s: Scene) -> Call:
     return Call("bootstrap.renew_board_token", through="app.first_start", keyed=False, home="lost")
 
 
+@situation("instance.start_version")
+def _(s: Scene) -> Call:
+    return Call("instance.start_version", through="app.first_start", keyed=False, home="outdated")
+
+
 @situation("roots.restore")
 def _(s: Scene) -> Call:
     return Call("roots.restore", through="app.first_start", keyed=False, home="rootless")
@@ -108,6 +113,13 @@ def _(s: Scene) -> Call:
     person = _person(s)
     s.c.token_of(person)
     return s.by_board(company=s.c.id, user=person)
+
+
+@situation("users.preview_removal")
+def _(s: Scene) -> Call:
+    person = _person(s)
+    s.c.token_of(person)
+    return changed(s.by_board(company=s.c.id, user=person), keyed=False, leaves=False)
 
 
 @situation("users.create_token")

@@ -147,6 +147,13 @@ def _(s: Scene) -> Call:
     return s.by_remit(account=_unreachable(s), answered=True)
 
 
+@situation("accounts.unanswered")
+def _(s: Scene) -> Call:
+    account = _unreachable(s)
+    s.c.sql("UPDATE accounts SET since = 0 WHERE id = ?", account)
+    return s.by_remit(account=account, cause="It does not answer.")
+
+
 @situation("accounts.retry")
 def _(s: Scene) -> Call:
     _, account = _closed(s, "billing")

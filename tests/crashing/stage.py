@@ -26,7 +26,7 @@ from remit.errors import RemitError
 from remit.ids import Ids
 from remit.services.identity import Caller, as_system
 from remit.services.organisation import agents
-from remit.services.people import companies
+from remit.services.people import companies, instance
 from remit.services.record import events
 from remit.settings import load
 from remit.store.engine.database import open_database
@@ -208,6 +208,15 @@ async def _lost(order: Order) -> dict[str, Any]:
     return {}
 
 
+async def _outdated(order: Order) -> dict[str, Any]:
+    """One that was last started with another version of Remit."""
+    app = App(load({"REMIT_HOME": order.home, "REMIT_DATABASE_URL": order.url}))
+    await app.first_start()
+    await app.gate(as_system(), instance.start_version, version="0.1.0")
+    await app.aclose()
+    return {}
+
+
 async def _rootless(order: Order) -> dict[str, Any]:
     """One that was started, and whose root agent is gone."""
     app = App(load({"REMIT_HOME": order.home, "REMIT_DATABASE_URL": order.url}))
@@ -225,5 +234,6 @@ _ACTIONS = {
     "company": _company,
     "nothing": _nothing,
     "lost": _lost,
+    "outdated": _outdated,
     "rootless": _rootless,
 }

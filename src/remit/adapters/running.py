@@ -60,6 +60,8 @@ class RunResult:
     #: Whether it did something that Remit cannot see, such as calls of a shell. Calls that are
     #: reported to `RunContext.pace` count by themselves.
     acted: bool = False
+    #: Digest of the files that a failed run changed. Remit works it out; adapters leave it alone.
+    changed_files: str | None = None
 
 
 #: Suffix of the address of Remit's tools that limits them to the most important, for small models.

@@ -138,6 +138,10 @@ class Parcel(Connection):
     created_at: Micros
     now: Micros
     attempt: int
+    #: Subject line, for a channel that shows one: that of the thread that it goes on with.
+    title: str = ""
+    #: Earlier messages of its thread in this conversation, by the chat system's ids, oldest first.
+    earlier: Sequence[str] = ()
     #: Whether an earlier attempt may have arrived.
     again: bool = False
     files: Sequence[Attachment] = ()

@@ -36,6 +36,7 @@ from remit.channels.contract import (
 from remit.clock import SystemClock
 from remit.extras import how_to_install
 from remit.model.messaging.authorship import parted
+from remit.model.messaging.mail import answer_subject
 from remit.threads import alone
 
 if TYPE_CHECKING:
@@ -253,27 +254,42 @@ def composed(parcel: Parcel) -> EmailMessage:
     local, _, domain = config.address.rpartition("@")
     message["From"] = Mailbox("Remit" if name == "remit" else f"{name} (Remit)", local, domain)
     message["To"] = to
-    _, words = parted(parcel.body)
-    first = next((line for line in words.splitlines() if line.strip()), "")
-    subject = " ".join(parcel.subject.split()) or " ".join(first.split())[:80] or f"From {name}"
-    message["Subject"] = (
-        subject if not answered or subject[:3].lower() == "re:" else f"Re: {subject}"
-    )
+    earlier = [named for outside in parcel.earlier if (named := outside.partition("#")[0])]
+    earlier += [answered] if answered and answered not in earlier else []
+    message["Subject"], body = _worded(parcel, name, answers=bool(answered))
     message["Date"] = _EPOCH + timedelta(microseconds=parcel.created_at)
     # The same for every attempt, so that receivers can deduplicate.
     message["Message-ID"] = f"<{parcel.id}.remit@{domain}>"
-    if answered:
-        message["In-Reply-To"] = message["References"] = answered
+    if earlier:
+        message["In-Reply-To"] = answered or earlier[-1]
+        message["References"] = " ".join(earlier)
     # Prevents automatic answers (RFC 3834).
     message["Auto-Submitted"] = "auto-generated"
     message["X-Auto-Response-Suppress"] = "All"
-    message.set_content(parcel.body)
+    message.set_content(body)
     for file in parcel.files:
         main, _, sub = file.media_type.partition("/")
         message.add_attachment(
             file.content, maintype=main, subtype=sub or "octet-stream", filename=file.name
         )
     return message
+
+
+def _worded(parcel: Parcel, name: str, *, answers: bool) -> tuple[str, str]:
+    """Return the subject and the text of an e-mail.
+
+    What goes on with a thread keeps its subject, because mail programs tell conversations apart by
+    it; another subject that an agent chose stands above its text.
+    """
+    author, words = parted(parcel.body)
+    own = " ".join(parcel.subject.split())
+    title = " ".join(parcel.title.split())
+    if title:
+        is_new = own and answer_subject(own).casefold() != title.casefold()
+        return title, f"{author}{own}\n\n{words}" if is_new else parcel.body
+    first = next((line for line in words.splitlines() if line.strip()), "")
+    subject = own or " ".join(first.split())[:80] or f"From {name}"
+    return (answer_subject(subject) if answers else subject), parcel.body
 
 
 def _now() -> datetime:

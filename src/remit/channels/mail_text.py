@@ -22,8 +22,16 @@ _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _IDS = re.compile(r"<[^<>\s]{3,180}>")
 _COMMENT = re.compile(r"\([^()]*\)")
 _SIGNATURE = re.compile(r"^-- ?$", re.MULTILINE)
-#: The line that mail programs put above quoted text.
-_ATTRIBUTION = re.compile(r"\n[^\n>]{0,200}:[ \t]*\n+(?=>)")
+#: The last line of those that mail programs put above quoted text, and how they begin; they may be
+#: wrapped before or behind an address.
+_ATTRIBUTION = re.compile(r"[^>].{0,200}:[ \t]*")
+_ATTRIBUTED = re.compile(r"(?:On|Am|Le|El|Il|Em|Op|Den|På|W dniu)\b.*\d")
+#: Lines above a text that Outlook quotes without marks: a rule, and the first header below it.
+_ORIGINAL = re.compile(
+    r"^(?:-{3,}[^\n-]{3,40}-{3,}|_{10,})[ \t]*\n\s*(?=\S{2,12}: )"
+    r"|^(?:From|Von|De|Da|Van): [^\n]*@[^\n]*\n(?=(?:Sent|Date|Gesendet|Datum|Envoyé|Enviado): )",
+    re.MULTILINE,
+)
 #: Limits of a head and of nested parts, whose parsing takes more than linear time.
 LARGEST_HEAD = 64 * 1024
 MOST_BOUNDARIES = 200
@@ -267,17 +275,30 @@ def _results(header: str) -> tuple[str, list[_Result]] | None:
 
 
 def _without_quote(written: str) -> str:
-    """Return the text without a quotation at its end."""
+    """Return the text without a quotation at its end; all of it if it is nothing else."""
+    original = _ORIGINAL.search(written)
+    if original is not None and written[: original.start()].strip():
+        return written[: original.start()]
     lines = written.rstrip().split("\n")
     end = len(lines)
     while end and (lines[end - 1].startswith(">") or not lines[end - 1].strip()):
         end -= 1
     if end == len(lines):
         return written
-    above = "\n".join(lines[:end])
-    cut = _ATTRIBUTION.search(f"\n{above}\n\n>")
-    kept = f"\n{above}"[: cut.start()] if cut and cut.end() >= len(above) else above
+    if end and _ATTRIBUTION.fullmatch(lines[end - 1]):
+        end -= 1
+        while end and _goes_on(lines[end - 1], lines[end]):
+            end -= 1
+    kept = "\n".join(lines[:end])
     return kept if kept.strip() else written
+
+
+def _goes_on(line: str, below: str) -> bool:
+    """Return whether an attribution begins on a line and goes on below it."""
+    if not line.strip() or _ATTRIBUTED.match(below):
+        return False
+    is_wrapped = below.startswith("<") or ("@" in line and "@" not in below)
+    return is_wrapped or _ATTRIBUTED.match(line) is not None
 
 
 class _Plain(HTMLParser):
@@ -285,19 +306,28 @@ class _Plain(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
         self._skips = 0
+        self._quotes = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         del attrs
         self._skips += tag in _SKIPPED
+        self._quotes += tag == "blockquote"
         if tag in _BREAKS:
-            self.parts.append("\n")
+            self._break()
 
     def handle_endtag(self, tag: str) -> None:
         self._skips -= tag in _SKIPPED and self._skips > 0
+        if tag == "blockquote" and self._quotes:
+            self._quotes -= 1
+            self._break()
 
     def handle_data(self, data: str) -> None:
         if not self._skips:
-            self.parts.append(data)
+            self.parts.append(data.replace("\n", " ") if self._quotes else data)
+
+    def _break(self) -> None:
+        """Begin a line; a quoted one is marked as in plain text."""
+        self.parts.append("\n> " if self._quotes else "\n")
 
 
 def _plain(html: str) -> str:

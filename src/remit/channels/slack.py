@@ -244,6 +244,7 @@ async def _listened(
         coming.put_nowait(request)
 
     socket_client = SocketModeClient(app_token=app, web_client=web, auto_reconnect_enabled=True)
+    _without_proxy(socket_client)
     client = cast(Any, socket_client)  # its methods have no types
     await client.aiohttp_client_session.close()
     client.aiohttp_client_session = guarded_session.session(connection)
@@ -251,7 +252,8 @@ async def _listened(
     names: dict[str, str | None] = {}
     try:
         try:
-            await _asked(client.connect())
+            # The library tries again and again by itself.
+            await _asked(asyncio.wait_for(client.connect(), SECONDS))
         except Undelivered as error:
             raise Unreachable(error.sentence, retry_after=error.retry_after) from error
         yield []
@@ -470,7 +472,14 @@ async def _calling(
         raise failure("the secret does not have a token xoxb-… and a token xapp-…")
     server = f"{connection.server}/api/" if connection.server else AsyncWebClient.BASE_URL
     async with guarded_session.session(connection, timeout=_time_limit()) as session:
-        yield AsyncWebClient(token=bot, base_url=server, session=session, retry_handlers=[]), app
+        web = AsyncWebClient(token=bot, base_url=server, session=session, retry_handlers=[])
+        _without_proxy(web)
+        yield web, app
+
+
+def _without_proxy(client: Any) -> None:
+    """Have a client of the library use no proxy; it takes the one that the environment names."""
+    client.proxy = None
 
 
 def _time_limit() -> Any:
@@ -484,8 +493,12 @@ async def _asked(request: Awaitable[T]) -> T:
     import aiohttp
     from slack_sdk.errors import SlackApiError, SlackClientError
 
+    from remit.channels.guarded_session import LedElsewhere
+
     try:
         return await request
+    except LedElsewhere as error:
+        raise Undelivered(f"Slack was not reached: {error}") from error
     except SlackApiError as error:
         answer: Any = error.response
         code = str(answer.get("error") or answer.status_code)

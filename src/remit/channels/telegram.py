@@ -35,6 +35,7 @@ from remit.channels.contract import (
     Unproven,
     Unreachable,
 )
+from remit.extras import how_to_install
 from remit.model.messaging.authorship import parted
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ _SECONDS = 30
 #: Between two checks whether Telegram still posts to this instance.
 _LOOK_SECONDS = 10.0
 _MOST_KNOWN = 1000
-_INSTALL = "Install Remit with the extra `telegram`: pip install 'remit[telegram]'."
 _AGAIN = "(sent again, because nobody knows whether it arrived)\n"
 _HEARD = ["message", "edited_message", "callback_query"]
 
@@ -115,7 +115,8 @@ class Telegram(Channel):
     ) -> Check:
         del config, environment
         if find_spec("aiogram") is None:
-            return Check(False, "The library for Telegram is not installed.", _INSTALL)
+            sentence = "The library for Telegram is not installed."
+            return Check(False, sentence, how_to_install("telegram"))
         return Check(True, "It can be used; each binding names the secret with its bot's token.")
 
     async def probe(self, connection: Connection) -> Check:
@@ -318,17 +319,17 @@ async def _calling(connection: Connection, gone_is_well: Sequence[str] = ()) -> 
             # In a thread, because the import takes seconds.
             await asyncio.to_thread(import_module, "aiogram")
         from aiogram import Bot, exceptions
-        from aiogram.client.session.aiohttp import AiohttpSession
         from aiogram.client.telegram import PRODUCTION, TelegramAPIServer
         from aiogram.utils.token import TokenValidationError
+        from aiohttp import ClientError
 
-        from remit.channels import guarded_session
+        from remit.channels.guarded_session import LedElsewhere
+        from remit.channels.telegram_session import GuardedAiohttpSession
     except ImportError:
         raise Undelivered("the library for Telegram is not installed") from None
     server = connection.server
     api = PRODUCTION if server is None else TelegramAPIServer.from_base(server)
-    session = AiohttpSession(api=api)
-    session._connector_init |= guarded_session.connector_settings(connection)
+    session = GuardedAiohttpSession(connection, api=api)
     client = await session.create_session()
     try:
         yield Bot(connection.key.decode().strip(), session=session)
@@ -344,8 +345,17 @@ async def _calling(connection: Connection, gone_is_well: Sequence[str] = ()) -> 
         sentence = f"the group is {error.migrate_to_chat_id} now"
         raise Undelivered(sentence, for_good=True) from None
     except exceptions.TelegramNetworkError as error:
+        if isinstance(error.__cause__, LedElsewhere):
+            raise Undelivered(f"Telegram was not reached: {error.__cause__}") from None
         unsure = "Cannot connect" not in str(error)
         raise Undelivered("Telegram was not reached", unsure=unsure) from None
+    except (
+        ClientError
+    ) as error:  # of a download; its own words may name the address, with the token
+        why = f": {error}" if isinstance(error, LedElsewhere) else ""
+        raise Undelivered(f"Telegram was not reached{why}", unsure=True) from None
+    except exceptions.ClientDecodeError:
+        raise Undelivered("what answered is not Telegram", unsure=True) from None
     except exceptions.TelegramServerError:
         raise Undelivered("Telegram has trouble", unsure=True) from None
     except exceptions.TelegramAPIError as error:

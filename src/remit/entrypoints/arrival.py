@@ -74,6 +74,19 @@ class Outside:
         return any(peer in ip_network(network) for network in self.proxies or ())
 
 
+def refuse_plain_http(settings: Settings, host: str, address: str) -> None:
+    """Refuse to listen at an address that other machines reach without TLS, unless that is what
+    somebody asked for, or a declared proxy adds TLS."""
+    if settings.plain_http or settings.proxies or ip_address(_plain(address)).is_loopback:
+        return
+    raise BadInput(
+        f"On {host or address} other machines reach Remit over plain HTTP, and whoever is on the "
+        "way reads tokens.",
+        "Name the TLS proxy in front with REMIT_PROXIES, listen on 127.0.0.1, or add --plain-http "
+        'if you want that (plain_http = "yes" in remit.toml).',
+    )
+
+
 class Doubt(NamedTuple):
     """Why somebody on the way might read an answer, and what to do about it."""
 
@@ -235,11 +248,13 @@ def _check(address: str) -> None:
         raise BadInput(
             f"REMIT_URL names {address[:200]!r}, which is not an address.",
             "Write it like https://remit.example.org.",
+            code="bad_setting",
         )
     if parts.path.strip("/") or parts.query or parts.fragment:
         raise BadInput(
             f"REMIT_URL names {address[:200]!r}, and Remit cannot be served below a path.",
             f"Give it a name of its own, and set REMIT_URL to {parts.scheme}://{parts.netloc}.",
+            code="bad_setting",
         )
 
 

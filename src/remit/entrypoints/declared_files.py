@@ -26,14 +26,15 @@ async def apply(
             app.vault.check_source(source)
         if dry_run or not (plan["created"] or plan["changed"]):
             warned = await setup_warnings.of_document(app, document, plan["plan"])
-            return {**plan, "dry_run": dry_run, "warnings": warned}
+            warnings = [*plan["warnings"], *warned]
+            return {**plan, "dry_run": dry_run, "warnings": warnings}
     answer = await app.gate(
         who, declared_company.apply, company=company, document=document, accepted=accepted
     )
     for place in answer.pop("replaced", ()):
         await app.vault.discard(place)
     warned = await setup_warnings.of_document(app, document, answer["plan"])
-    return {**answer, "warnings": warned}
+    return {**answer, "warnings": [*answer.get("warnings", ()), *warned]}
 
 
 async def apply_template(app: App, who: Caller, company: str, document: dict[str, Any]) -> Answer:

@@ -1,5 +1,6 @@
 """Documents made from the declarations: the reference of all tools, routes and commands, that of
-the hiring skill, and the table of declared commands that the command line reads.
+the hiring skill, the page of all settings, and the table of declared commands that the command line
+reads.
 
 `python -m remit.entrypoints.reference` writes them again; a test fails while one is out of date.
 """
@@ -15,8 +16,10 @@ from typing import Any
 import click
 
 from remit.app import App
+from remit.entrypoints import configuration_page
 from remit.entrypoints.cli.declared import TABLE
-from remit.entrypoints.cli.main import OVERVIEW, cli
+from remit.entrypoints.cli.main import cli
+from remit.entrypoints.cli.overview import OVERVIEW
 from remit.entrypoints.declared import chosen, declared, for_people
 from remit.entrypoints.http.server.asgi import build_asgi
 from remit.entrypoints.mcp.registry import Tool, schema_of
@@ -193,6 +196,7 @@ def commands() -> str:
             "name": name,
             "help": surface.words or verb.words,
             "said": surface.said,
+            "examples": surface.examples,
             "method": routes[0].method,
             "paths": [route.path for route in routes],
             "is_list": bool(routes[0].page),
@@ -250,6 +254,7 @@ def write() -> tuple[dict[str, Any], Sequence[Tool]]:
         offered = asyncio.run(collect(Path(home)))
     PLACE.write_text(reference(*offered))
     WHOLE.write_text(whole(*offered))
+    configuration_page.PLACE.write_text(configuration_page.page())
     return offered
 
 

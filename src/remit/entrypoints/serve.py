@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import uvicorn
 
-from remit import __version__, threads
+from remit import threads, version
 from remit.adapters.registry import best_adapter
 from remit.app import App, InstanceLock
 from remit.clock import Clock
-from remit.entrypoints.arrival import Outside
+from remit.entrypoints.arrival import Outside, refuse_plain_http
 from remit.entrypoints.http.server.asgi import Instance, build_asgi
 from remit.entrypoints.http.server.logs import keep_logs
 from remit.entrypoints.http.server.protocol import Impatient
 from remit.errors import BadInput, Conflict, RemitError, Unavailable
 from remit.runtime.deadlines import Deadline, within
 from remit.runtime.jobs import Jobs
-from remit.runtime.runs.worker import DEFAULT_SLOTS, Worker
-from remit.settings import DEFAULT_HOST, Settings
+from remit.runtime.runs.worker import Worker
+from remit.settings import DEFAULT_HOST, DEFAULT_SLOTS, Settings
 
 if TYPE_CHECKING:
     from remit.entrypoints.http.server.asgi import Endpoint
@@ -236,6 +236,7 @@ def listen(settings: Settings, host: str, port: int) -> socket.socket:
         raise BadInput(
             f"{host!r} is not an address of this machine.", "Try --host 127.0.0.1."
         ) from error
+    refuse_plain_http(settings, host, str(place[0]))
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -290,7 +291,7 @@ def _load_mcp(app: App, instance: Instance, owns_process: bool) -> Endpoint:
         watch=CallWatch(app),
         needs=pool,
         authenticate=lambda token: app.gate.check(Caller(token)),
-        version=__version__,
+        version=version.current(),
     )
 
 

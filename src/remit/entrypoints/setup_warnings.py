@@ -40,15 +40,16 @@ async def of_hire(app: App, answer: dict[str, Any], described: Mapping[str, Any]
 
     Settings with a command are not checked: no program is started because an agent named it.
     """
-    adapter, config = described["adapter_type"], described.get("adapter_config")
-    if "command" in (config or {}):
-        return answer
-    warning = await of(app, adapter, config)
-    if warning is None:
-        return answer
-    name = answer["agent"]["name"]
-    sentence = f"{name} cannot work yet: {warning['sentence']} Next: {warning['next_step']}"
-    return {**answer, "warning": sentence}
+    adapter, config = described.get("adapter_type"), described.get("adapter_config")
+    # Without an adapter it has its boss's, and works as the boss does.
+    may_check = adapter is not None and "command" not in (config or {})
+    missing = await of(app, adapter, config) if may_check else None
+    sentences = [answer["warning"]] if "warning" in answer else []
+    if missing is not None:
+        name = answer["agent"]["name"]
+        step = f"Next: {missing['next_step']}"
+        sentences.insert(0, f"{name} cannot work yet: {missing['sentence']} {step}")
+    return {**answer, "warning": " ".join(sentences)} if sentences else answer
 
 
 async def of_document(
@@ -73,5 +74,5 @@ async def of_document(
             known[key] = await of(app, *setup)
         warning = known[key]
         if warning is not None:
-            warned.append({"agent": agent["name"], **warning})
+            warned.append({"agent": agent["name"], "about": "setup", **warning})
     return warned

@@ -20,7 +20,7 @@ from remit.entrypoints.serve import (
     loop_factory,
     serve_and_work,
 )
-from remit.errors import BadInput, Conflict
+from remit.errors import Conflict, Unavailable
 from remit.runtime.deadlines import Deadline
 from remit.runtime.runs.lifecycle import tidy_up
 from remit.services.identity import as_system
@@ -72,7 +72,7 @@ def run(
 async def _work(serving: Serving, name: str, slots: int) -> None:
     async with serving.app as app:
         if await app.gate(as_system(), instance.is_empty):
-            raise BadInput(
+            raise Unavailable(
                 "There is no company in this database yet.",
                 "Start `remit serve` first; it makes one.",
             )

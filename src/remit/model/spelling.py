@@ -12,12 +12,24 @@ from typing import Final
 #: Controls, format characters (direction, joiners, tags), surrogates, private and unassigned ones,
 #: separators. A space is the only separator that is shown as it is.
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
-#: Characters of other categories that have no shape: fillers, variation selectors, blank Braille.
+#: The first and the last of each range with the property Default_Ignorable_Code_Point, which Python
+#: does not tell: programs that know nothing else of them show nothing.
+_IGNORABLE: Final = (
+    *((0xAD, 0xAD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5)),
+    *((0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164)),
+    *((0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8)),
+    *((0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+)
+#: Other letters, marks and symbols without a shape: blank Braille, joiners of Tifinagh, Brahmi,
+#: Zanabazar, Soyombo and Kawi, blank hieroglyphs, the filler of Khitan, the selector of Duployan,
+#: the null notehead. Signs that stack letters of a living script, as of Burmese and Khmer, change
+#: the shape of these, and stay.
+_BLANK: Final = (
+    *(0x2800, 0x2D7F, 0x1107F, 0x11A47, 0x11A99, 0x11F42, 0x13441, 0x13442),
+    *(0x16FE4, 0x1BC9D, 0x1D159),
+)
 _SHAPELESS: Final = frozenset(
-    [
-        *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0),
-        *(*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)),
-    ]
+    [*_BLANK, *(code for first, last in _IGNORABLE for code in range(first, last + 1))]
 )
 _KEPT: Final = frozenset(" \t")
 #: Characters that Unicode gives no name.

@@ -15,11 +15,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from remit import __version__
+from remit import version as versions
 from remit.clock import SECOND, SystemClock
 from remit.errors import RemitError
 from remit.extras import how_to_install
 from remit.model.connections.repo import PushMode, Repo
+from remit.model.execution import prices
 from remit.settings import Settings
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _package(_: Settings) -> Iterator[Finding]:
         sentence = f"{missing[0]} is missing{others}"
         yield Finding("package", "fail", sentence, "Install Remit again, from another build.")
     else:
-        yield Finding("package", "ok", f"{__version__}, complete")
+        yield Finding("package", "ok", f"{versions.current()}, complete")
 
 
 def _is_gone(file: PackagePath) -> bool:
@@ -212,7 +213,9 @@ def _data(settings: Settings) -> Iterator[Gate | None]:
     clock, database = SystemClock(), open_database(url)
     try:
         blobs = open_blobs(settings.blob_url, settings.run_folder)
-        yield Gate(database, clock, Ids(clock), blobs)
+        gate = Gate(database, clock, Ids(clock), blobs)
+        gate.prices = prices.of_instance(settings.prices)
+        yield gate
     finally:
         database.close()
 
@@ -265,6 +268,29 @@ def proposals(settings: Settings) -> Iterator[Finding]:
             problem = f"{agent} would be refused what it last proposed to {repo}: {sentence}"
             step = f"Name the files: `remit grant give {agent} repo:{repo} propose --path PATTERN`."
             yield Finding("proposals", "warn", problem, step)
+
+
+def models(settings: Settings) -> Iterator[Finding]:
+    """Look for models in use that have no price: limits and budgets of money do not hold them."""
+    from remit.services.identity import as_system
+    from remit.services.spending import promises
+
+    with _data(settings) as gate:
+        if gate is None:
+            return
+        for company in asyncio.run(gate(as_system(), promises.companies)):
+            name, kinds = asyncio.run(gate(as_system(), promises.unpriced, company=company))
+            check = f"costs of {name}"
+            if not kinds:
+                yield Finding(check, "ok", "the cost of each agent is known")
+                continue
+            named = ", ".join(kinds[:3]) + (f" and {len(kinds) - 3} more" if kinds[3:] else "")
+            sentence = f"not known of {named}; only limits in tokens hold there"
+            step = (
+                "Name the model; `remit company set --price MODEL=INPUT/OUTPUT` gives it a price, "
+                "and so does [prices] in remit.toml for every company."
+            )
+            yield Finding(check, "warn", sentence, step)
 
 
 def _secrets(settings: Settings) -> Iterator[Finding]:
@@ -360,6 +386,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _secrets,
     forges,
     proposals,
+    models,
     sandbox,
     adapters,
     _extras,

@@ -20,6 +20,7 @@ from remit.adapters.registry import WITHOUT_MODEL
 from remit.clock import Clock, Micros
 from remit.errors import BadInput, KeyReused, Refused, RemitError
 from remit.ids import CompanyId, Ids
+from remit.model.execution import prices
 from remit.model.organisation.principal import Principal
 from remit.model.text import digest_of
 from remit.services.context import Context, Denied, Kind, approved
@@ -116,6 +117,8 @@ class Gate:
         self.parking: Parking | None = None
         #: The first adapter that is usable here, as the serving process found.
         self.usable_adapter: str = WITHOUT_MODEL
+        #: Prices of models for every company.
+        self.prices: Mapping[str, prices.Set] = {}
         #: The address under which people reach the pages from anywhere, if there is one.
         self.outside_url: str | None = None
         #: Called after each commit that recorded events, with the company, from any thread.
@@ -217,6 +220,7 @@ class Gate:
         self, tx: Transaction, actor: Principal, now: Micros, kind: Kind, caller: Caller
     ) -> Context:
         ctx = Context(tx, actor, now, self.ids, self.blobs, kind, caller, self.usable_adapter)
+        ctx.prices = self.prices
         ctx.outside_url = self.outside_url
         return ctx
 

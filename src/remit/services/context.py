@@ -14,6 +14,7 @@ from remit.clock import HOUR, Micros
 from remit.errors import NotFound
 from remit.ids import CompanyId, EventId, GrantId, Ids
 from remit.model.event import Event
+from remit.model.execution import prices
 from remit.model.organisation.agent import DEEPEST_TREE
 from remit.model.organisation.decision import Decision, Effect, allow
 from remit.model.organisation.grant import Resource
@@ -75,6 +76,8 @@ class Context:
     caller: Caller | None = None
     #: The first adapter that is usable here; for agents whose description names none.
     usable_adapter: str = WITHOUT_MODEL
+    #: Prices of models for every company.
+    prices: Mapping[str, prices.Set] = field(default_factory=dict)
     #: The address under which people reach the pages from anywhere, if there is one.
     outside_url: str | None = None
     #: Set by `enter`.

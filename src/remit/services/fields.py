@@ -114,6 +114,9 @@ class Most:
     entries: int
 
 
+#: Which of the words are allowed depends on another parameter, so the verb looks and says.
+CHECKED_BY_VERB: Final = "checked by the verb"
+
 #: The name of an agent or a person.
 Name = Annotated[str, PlainName()]
 OutcomeRef = Annotated[str, Reference("outcome"), Help("Outcome id", model=True)]
@@ -187,7 +190,7 @@ class Field:
         """Return the value as the verb gets it; errors use the name `called`."""
         if self.entries is not None:
             return [self.entries.clean(entry, self.entries.name) for entry in value]
-        if self.words and value not in self.words:
+        if self.words and not self.is_checked_by_verb and value not in self.words:
             known = ", ".join(self.words)
             raise BadInput(f"{called} must be one of {known}.", "Choose one of these.")
         return value if self.text is None else self.text.clean(value, called)
@@ -207,6 +210,10 @@ class Field:
     @property
     def moment(self) -> bool:
         return MOMENT in self.marks
+
+    @property
+    def is_checked_by_verb(self) -> bool:
+        return CHECKED_BY_VERB in self.marks
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -86,3 +86,8 @@ class OfCompanyShape(TypedDict):
 
     company_id: str | None
     name: str
+
+
+class WarnedShape(TypedDict):
+    #: Why an agent's budget of money does not hold it, if so.
+    warning: NotRequired[str]

@@ -116,6 +116,8 @@ class AsCommand:
     without: tuple[str, ...] = ()
     #: Options with another name than their parameter.
     spelled: Mapping[str, str] = field(default_factory=dict)
+    #: Command lines for its help, each with a remark after two spaces and #. A test plays them.
+    examples: tuple[str, ...] = ()
 
 
 Surface = AsTool | AsRoute | AsCommand

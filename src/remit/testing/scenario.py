@@ -115,6 +115,11 @@ def load(path: Path) -> object:
     """Load the YAML of a scenario file."""
     import yaml
 
+    if path.suffix == ".toml":
+        raise BadInput(
+            f"{path} is not a scenario: scenarios are YAML.",
+            "Name a scenario; `remit apply` takes the file of a company.",
+        )
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise BadInput(f"{path} is larger than a scenario can be.", "Shorten it.")
@@ -124,8 +129,14 @@ def load(path: Path) -> object:
     except OSError as error:
         raise BadInput(f"{path} cannot be read ({error.strerror}).", "Check the path.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        place = str(error).splitlines()[-1].strip()
-        raise BadInput(f"{path} is not YAML ({place}).", "Correct the file.") from error
+        raise BadInput(f"{path} is not YAML ({_place(error)}).", "Correct the file.") from error
+
+
+def _place(error: Exception) -> str:
+    """Return what is wrong with a file, and the line if the parser knows it."""
+    mark = getattr(error, "problem_mark", None)
+    where = "" if mark is None else f"line {mark.line + 1}: "
+    return where + str(getattr(error, "problem", None) or error).splitlines()[-1].strip()
 
 
 def _check_plain(tokens: Iterable[Any], path: Path) -> None:

@@ -410,7 +410,7 @@ class Simulation:
 class RunFailed(Exception):
     """Raised by a script whose run fails with this report, such as one that a limit ends."""
 
-    def __init__(self, error: str, **report: str) -> None:
+    def __init__(self, error: str, **report: str | None) -> None:
         super().__init__(error)
         self.report = {"error": error, **report}
 

@@ -26,6 +26,8 @@ _PROGRAM = CommandLineAgent(
     files=_FILES,
     install="Install Claude Code on every worker, or set `command`.",
     log_in="Set ANTHROPIC_API_KEY for the worker, log in with `claude`, or set secretRef.",
+    oldest=claude_cli.OLDEST,
+    update="claude update",
     helps=["--help"],
     options=claude_cli.OPTIONS,
 )

@@ -34,6 +34,10 @@ _LONGEST_CUT = 50_000
 _CUT_OFF = "The answer of the model was cut off in the middle."
 
 
+#: The oldest version that does what a run relies on. Versions before 2.1.257 cannot replace the
+#: prompt of a resumed conversation; versions before 2.1.299 quote files that a letter names with
+#: an @; versions before 2.1.309 count the cost of a conversation's earlier runs again.
+OLDEST = "2.1.309"
 #: Options without which Claude Code cannot be used.
 OPTIONS = (
     *("--output-format", "--verbose", "--include-partial-messages", "--mcp-config"),

@@ -25,6 +25,8 @@ _PROGRAM = CommandLineAgent(
     files=_FILES,
     install="Install Codex on every worker, or set `command`.",
     log_in="Set OPENAI_API_KEY for the worker, log in with `codex login`, or set secretRef.",
+    oldest=codex_cli.OLDEST,
+    update="npm install --global @openai/codex",
     helps=["exec", "--help"],
     options=codex_cli.OPTIONS,
 )

@@ -40,6 +40,9 @@ _NO_AGENTS = {
 BUILT_IN = frozenset({"openai", "ollama", "lmstudio", "amazon-bedrock"})
 #: Variable of the worker with the address; Codex gets the address as a setting.
 ADDRESS = "OPENAI_BASE_URL"
+#: The oldest version that does what a run relies on: versions before it ignore the setting that
+#: disables agents of their own.
+OLDEST = "0.163.0"
 #: Options without which `codex exec` cannot be used.
 OPTIONS = (
     *("--json", "--skip-git-repo-check", "--disable", "--config", "--model"),

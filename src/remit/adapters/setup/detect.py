@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from remit import threads
 from remit.adapters.contract import Check, Environment
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.setup import lending
@@ -32,6 +33,7 @@ _OPTION = re.compile(r"(?<![\w-])--[A-Za-z][A-Za-z0-9-]{1,60}")
 #: Most programs whose answers are cached.
 _MOST_KNOWN = 100
 _VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}[A-Za-z0-9.+-]{0,20}")
+_NUMBERS = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}")
 
 
 #: Wraps a command and its environment so that it runs in a sandbox, with a folder as its home.
@@ -60,6 +62,16 @@ def version_of(program: str, environment: Environment) -> str | None:
     output = said_by(program, ["--version"], environment)
     match = _VERSION.search(output[:2000]) if output is not None else None
     return match[0] if match else None
+
+
+def is_older(version: str, than: str) -> bool:
+    """Return whether a version is older than another, by its numbers alone."""
+    return _numbers(version) < _numbers(than)
+
+
+def _numbers(version: str) -> list[int]:
+    match = _NUMBERS.match(version)
+    return [int(number) for number in match[0].split(".")] if match else []
 
 
 def said_by(program: str, arguments: Sequence[str], environment: Environment) -> str | None:
@@ -175,6 +187,9 @@ class CommandLineAgent:
     files: Mapping[str, str]
     install: str
     log_in: str
+    #: The oldest version that can be used, and the command that updates an older one.
+    oldest: str
+    update: str
     #: Arguments that print its help, and the options that the help must list.
     helps: Sequence[str] = ()
     options: Sequence[str] = ()
@@ -200,6 +215,9 @@ class CommandLineAgent:
         if answer is None:
             sentence = f"{self.command} is there but does not answer to --version."
             return Check(False, sentence, "Run it by hand to see what is wrong.", facts)
+        if is_older(answer.version, self.oldest):
+            facts["oldest"] = self.oldest
+            return Check(False, self._too_old(answer.version), self._newer(), facts)
         if answer.lacking:
             sentence = f"{self.name} {version} does not know {', '.join(answer.lacking)}."
             step = f"Install a newer {self.name} on this worker, or set `command` to one."
@@ -210,6 +228,23 @@ class CommandLineAgent:
             sentence = f"{self.name} {version} is there, but no key for it is configured."
             return Check(False, sentence, self.log_in, facts)
         return Check(True, f"{self.name} {version} can be used; its key: {source}.", "", facts)
+
+    def _too_old(self, version: str) -> str:
+        return f"{self.name} {version} is too old; {self.oldest} or newer is needed."
+
+    def _newer(self) -> str:
+        return f"Run `{self.update}` on this worker, or set `command` to a newer {self.name}."
+
+    async def refuse_too_old(self, program: str) -> None:
+        """Refuse a run whose program is too old. It is asked in a sandbox, or not at all; one that
+        does not answer is believed."""
+        if _hold.get() is None:
+            return
+        path = os.environ.get("PATH", os.defpath)
+        answer = await threads.CHECKS.run(copy_context().run, self._answer, program, path)
+        if answer is not None and is_older(answer.version, self.oldest):
+            sentence = f"{self._too_old(answer.version)} `{self.update}` updates it."
+            raise Unsupported(sentence, self._newer())
 
     def _answer(self, program: str, path: str) -> Found | None:
         arguments = (tuple(self.helps), tuple(self.options), path)
@@ -236,6 +271,7 @@ class CommandLineAgent:
                 f"The program {settings.command} is not installed here.",
                 f"Install {self.name} on this worker.",
             )
+        await self.refuse_too_old(program)
         # Earlier runs may have left instructions, settings, hooks and skills there.
         for folder, files in kept.items():
             await context.forget(folder, files if session else ())

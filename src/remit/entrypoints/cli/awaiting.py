@@ -5,6 +5,7 @@ import time
 
 from remit.entrypoints.cli.drawing import letters, output
 from remit.entrypoints.cli.session import Session, View, path
+from remit.errors import RemitError
 from remit.ids import short
 
 #: Seconds between two polls: an answer may come at once, or take a day.
@@ -16,26 +17,30 @@ _ANSWERED = ("answered", "asks_back", "done")
 _OVER = ("taken_back", "discarded", "dead", "unanswered")
 
 
-def await_answer(session: Session, message: str, timeout: float | None) -> int:
-    """Print replies until the letter is answered; return the exit code."""
+class NoAnswer(RemitError):
+    """A letter has no answer, or none in time."""
+
+    code = "no_answer"
+
+
+def await_answer(session: Session, message: str, timeout: float | None) -> None:
+    """Print replies until the letter is answered."""
     try:
         trace, replies = _watch(session, message, timeout)
     except KeyboardInterrupt:
-        output.note(f"It goes on without you. The answer will be in: remit read {short(message)}")
+        output.note(f"The work continues. The answer will be in: remit read {short(message)}")
         raise
     if session.as_json:
         session.show({"id": message, "trace": trace, "replies": replies}, lambda _: None)
     if trace["state"] in _ANSWERED:
-        return 0
+        return
     if trace["state"] in _OVER:
-        output.error(trace["sentence"], f"See `remit read {short(message)}`.")
-    else:
-        output.error(
-            f"There is no answer yet. {trace['sentence']}",
-            f"It goes on; see `remit read {short(message)}`, or take it back: "
-            f"remit cancel {short(message)}",
-        )
-    return 1
+        raise NoAnswer(trace["sentence"], f"See `remit read {short(message)}`.")
+    raise NoAnswer(
+        f"There is no answer yet. {trace['sentence']}",
+        f"The work continues: `remit read {short(message)}` shows it, "
+        f"`remit cancel {short(message)}` takes it back.",
+    )
 
 
 def _watch(session: Session, message: str, timeout: float | None) -> tuple[View, list[View]]:

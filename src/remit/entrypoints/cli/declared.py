@@ -15,7 +15,8 @@ from typing import Any, Final
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import JSON, LIMITED, REFERENCES, Command, Group
+from remit.entrypoints.cli.options import LIMITED, Command, Group
+from remit.entrypoints.cli.parameters import JSON, REFERENCES
 from remit.entrypoints.cli.session import Session, View, path
 
 TABLE: Final = Path(__file__).with_name("declared.json")
@@ -63,7 +64,13 @@ def _command(entry: Mapping[str, Any], group: Group) -> Command:
     if entry["is_list"]:
         parameters.append(click.Option(["--limit"], **LIMITED))
     callback = list_ if entry["is_list"] else carry_out
-    return Command(entry["name"], callback=callback, params=parameters, help=entry["help"])
+    return Command(
+        entry["name"],
+        callback=callback,
+        params=parameters,
+        help=entry["help"],
+        examples=entry["examples"],
+    )
 
 
 def _draw(_: Session, answer: View) -> None:

@@ -18,7 +18,7 @@ _CONFLICT = 4
 _LAST_LINES = 5
 
 
-def start(settings: Settings, host: str, port: int, slots: int) -> tuple[int, str]:
+def start(settings: Settings) -> tuple[int, str]:
     """Start the instance in a session of its own; once it answers, return its process and address,
     and raise if it fails."""
     prepare_home(settings)
@@ -30,7 +30,9 @@ def start(settings: Settings, host: str, port: int, slots: int) -> tuple[int, st
             # -P: no file of the current folder is imported as a module.
             [
                 *(sys.executable, "-P", "-m", "remit.entrypoints.cli.main"),
-                *("up", "--quiet", "--host", host, "--port", str(port), "--slots", str(slots)),
+                *("up", "--quiet", "--host", settings.host, "--port", str(settings.port)),
+                *("--slots", str(settings.slots)),
+                *(["--plain-http"] if settings.plain_http else []),
             ],
             stdin=subprocess.DEVNULL,
             stdout=stream,

@@ -67,6 +67,7 @@ def _look(client: Client) -> FirstAgent:
             return FirstAgent(name, False, f"{name} cannot work yet: {check['sentence']}")
         model = root["adapterConfig"].get("model") if type_ == _LLM else None
         runs = f"{name} works with {model or type_} and is started by its mail."
+        runs += _passed_over(client, company["id"], type_)
         return FirstAgent(name, True, runs, company["id"], root["id"], type_)
     tried = {other: _test(client, company["id"], other) for other in WITH_MODEL}
     for other, check in tried.items():
@@ -78,6 +79,14 @@ def _look(client: Client) -> FirstAgent:
     installed = (check["sentence"] for check in tried.values() if check["details"].get("program"))
     missing = next(installed, "neither claude nor codex is installed.")
     return FirstAgent(name, False, f"{name} has no model and only reads its mail: {missing}")
+
+
+def _passed_over(client: Client, company: str, type_: str) -> str:
+    """Sentence about the programs that an agent would rather work with, but that are too old."""
+    preferred = WITH_MODEL[: WITH_MODEL.index(type_)] if type_ in WITH_MODEL else ()
+    checks = (_test(client, company, other) for other in preferred)
+    old = [check for check in checks if check["details"].get("oldest")]
+    return "".join(f" {check['sentence']} {check['nextStep']}" for check in old)
 
 
 def _offer(name: str, local: str, llm: dict[str, Any]) -> str:

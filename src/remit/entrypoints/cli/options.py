@@ -1,19 +1,14 @@
-"""Options and parameter types of commands, and the groups and commands that take them."""
+"""Options of commands, and the groups and commands that take them."""
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
+from remit.entrypoints.cli.parameters import ADAPTER, AGENT, JSON, OUTCOME, TEXT, Reference, Whole
 from remit.entrypoints.cli.session import Cell, Session, View, path
-from remit.model.text import name_key
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,123 +44,9 @@ def shared_options() -> list[click.Parameter]:
     ]
 
 
-class AgentName(click.types.StringParamType):
-    """Parameter type of an agent's name, with shell completion."""
-
-    def shell_complete(
-        self,
-        ctx: click.Context,
-        param: click.Parameter,  # noqa: ARG002  the base class gives it
-        incomplete: str,
-    ) -> list[CompletionItem]:
-        session = ctx.find_object(Session) or Session()
-        try:
-            names = sorted(agent["name"] for agent in session.agents)
-        except Exception:  # an error is reported when the command runs, not now
-            return []
-        finally:
-            session.close()
-        key = name_key(incomplete)
-        return [CompletionItem(name) for name in names if name_key(name).startswith(key)]
-
-
-class Reference(AgentName):
-    """Parameter type of a reference: a name, a partial id or an agent; the command gets the id."""
-
-    def __init__(self, find: str | Callable[[Session, str], str], metavar: str = "") -> None:
-        #: A function, or its path below `cli`, which is imported on use and not for the help.
-        self.find = find
-        self.metavar = metavar
-
-    def found(self, session: Session, reference: Any) -> Any:
-        """Resolve a name, a partial id or a tuple of them to ids."""
-        if reference is None:
-            return None
-        if isinstance(reference, tuple):
-            return tuple(self.found(session, text) for text in reference)
-        if callable(self.find):
-            return self.find(session, reference)
-        module, _, name = self.find.rpartition(".")
-        resolver_module = import_module(f"remit.entrypoints.cli.{module}")
-        return getattr(resolver_module, name)(session, reference)
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        by_agent = "AGENT" in self.metavar
-        return super().shell_complete(ctx, param, incomplete) if by_agent else []
-
-
-class Inline(click.ParamType[Any]):
-    """Parameter type of a value on the command line, or in the file that `@PATH` names."""
-
-    name = "text"
-
-    def __init__(self, read: Callable[[str, str], Any]) -> None:
-        self._read = read
-
-    def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,
-        ctx: click.Context | None,  # noqa: ARG002  the base class gives it
-    ) -> Any:
-        return self._read(value, param.opts[0] if param is not None else "")
-
-
-def json_object(text: str, option: str) -> View:
-    try:
-        document = json.loads(text_or_file(text, option))
-    except ValueError:
-        document = None
-    if not isinstance(document, dict):
-        raise click.BadParameter("it must be a JSON object", param_hint=option)
-    return document
-
-
-def text_or_file(text: str, option: str) -> str:
-    """Return the text, or the content of the file that `@PATH` names."""
-    if not text.startswith("@"):
-        return text
-    try:
-        return Path(text[1:]).read_text()
-    except UnicodeDecodeError:
-        raise click.BadParameter("the file is not UTF-8 text", param_hint=option) from None
-
-
-def command_words(command: str) -> list[str]:
-    """Split a command into its program and arguments, as a shell does."""
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise click.UsageError(f"--command: {error}.") from None
-
-
-#: References by the kind of thing, as verbs declare it: the resolver, and the name in the help.
-REFERENCES: Final = {
-    "account": Reference("commands.company.account.account_id", "NAME"),
-    "agent": Reference(Session.agent_id, "AGENT"),
-    "approval": Reference("commands.work.approval.approval_id", "ID|AGENT"),
-    "job": Reference("commands.work.run.job_id", "ID"),
-    "question": Reference("commands.mail.question.question_id", "ID|AGENT"),
-    "run": Reference("drawing.run_view.run_id", "ID|AGENT"),
-    "schedule": Reference("session.bare_id", "ID"),
-    "message": Reference("drawing.letters.message_id", "MESSAGE"),
-    "file": Reference("commands.work.kb.file_id", "FILE_ID"),
-    "outcome": Reference("drawing.outcome_view.outcome_id", "ID"),
-}
-AGENT, MESSAGE, OUTCOME = (REFERENCES[kind] for kind in ("agent", "message", "outcome"))
-#: A name that is sent as it is.
-AGENT_NAME: Final = AgentName()
-#: An agent, or the board.
-BOSS: Final = Reference(
-    lambda session, text: text if text == "board" else session.agent_id(text), "AGENT"
-)
-JSON, TEXT = Inline(json_object), Inline(text_or_file)
-
-
 #: Types of options by what their help shows them to take; the rest are texts.
 _TAKEN: Final[Mapping[str, Any]] = {
+    "ADAPTER": ADAPTER,
     "AGENT": AGENT,
     "INTEGER": click.INT,
     "JSON": JSON,
@@ -206,14 +87,34 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 class Command(click.Command):
     """A command that takes the shared options: its function gets the session of these options
-    first, and ids in place of references."""
+    first, and ids in place of references.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    Its help ends with `examples`, command lines with a remark after #. One that is `forgiving`
+    works with wrong settings, too, and says what is wrong.
+    """
+
+    def __init__(
+        self, *args: Any, examples: Sequence[str] = (), forgiving: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.params.extend(shared_options())
+        self.examples = examples
+        self.is_forgiving = forgiving
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        if self.examples:
+            lines = [example.partition("  # ") for example in self.examples]
+            width = max(len(command) for command, _, _ in lines)
+            with formatter.section("Examples"):
+                for command, _, remark in lines:
+                    line = f"{command.ljust(width)}  # {remark}" if remark else command
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
     def invoke(self, ctx: click.Context) -> Any:
         session = ctx.ensure_object(Session)
+        if self.is_forgiving:
+            session.forgive()
         for param in self.params:
             if isinstance(param.type, Reference) and param.name is not None:
                 ctx.params[param.name] = param.type.found(session, ctx.params[param.name])
@@ -303,7 +204,7 @@ class Group(click.Group):
 
 
 LIMITED: Final[View] = {
-    "type": click.IntRange(min=0),
+    "type": Whole(min=0),
     "default": 1000,
     "show_default": True,
     "help": "The most to list; 0 for all.",

@@ -31,6 +31,12 @@ View = dict[str, Any]
 Cell = str | tuple[str, Callable[["Session", View], object]]
 
 
+class Declined(RemitError):
+    """A person was asked to confirm a change, and did not."""
+
+    code = "declined"
+
+
 class Session:
     """The options in force, and the connection to their instance, opened when needed."""
 
@@ -40,6 +46,9 @@ class Session:
         self.company_option: str | None = None
         self.url_option: str | None = None
         self.token_option: str | None = None
+        #: Whether the command works with wrong settings, too: with the defaults in their place.
+        self.is_forgiving = False
+        self.wrong_settings: list[BadInput] = []
         self._open = ExitStack()
 
     def close(self) -> None:
@@ -54,7 +63,14 @@ class Session:
 
     @cached_property
     def settings(self) -> Settings:
-        return settings_module.load()
+        return settings_module.load(problems=self.wrong_settings if self.is_forgiving else None)
+
+    def forgive(self) -> None:
+        """Go on with the defaults in place of wrong settings, and say which are wrong."""
+        self.is_forgiving = True
+        _ = self.settings  # finds what is wrong
+        for wrong in self.wrong_settings:
+            output.note(f"warning: {wrong.sentence} {wrong.step} It is ignored now.")
 
     @cached_property
     def here(self) -> process.Holder:
@@ -68,7 +84,8 @@ class Session:
         address = self.url_option or self.settings.url
         if address is None or (not self.url_option and self._is_ours(address)):
             address = self.here.url or address
-        return (address or f"http://{DEFAULT_HOST}:{DEFAULT_PORT}").rstrip("/")
+        port = self.settings.port or DEFAULT_PORT
+        return (address or f"http://{DEFAULT_HOST}:{port}").rstrip("/")
 
     @property
     def url_for_others(self) -> str:
@@ -85,7 +102,8 @@ class Session:
 
     def _kept_token(self) -> str | None:
         """Return the token stored for this address; it is never sent to another address."""
-        stored = settings_module.load({"REMIT_HOME": str(self.settings.home)})
+        home = str(self.settings.home)  # wrong settings were refused here, or are told already
+        stored = settings_module.load({"REMIT_HOME": home}, problems=[])
         address = (stored.url or "").rstrip("/")
         belongs = address == self.url or (self.is_here and self._is_ours(address))
         belongs = belongs if address else self.is_local
@@ -245,7 +263,7 @@ class Session:
         if self.as_json:
             raise click.UsageError(f"{command} with --json needs --yes.")
         if not click.confirm(ask(), err=True):
-            raise BadInput(nothing, "Repeat it with --yes if you are sure.")
+            raise Declined(nothing, "Repeat it with --yes if you are sure.")
 
     def show(self, answer: Any, draw: Callable[[Any], None]) -> None:
         """Print an answer: as JSON if asked, otherwise drawn for a person."""

@@ -128,7 +128,7 @@ class DeclaredRoute(Route):
     def body(self) -> type[BaseModel] | None:
         outside = {field.name for field in self._in_address}
         inside = [field for field in self._chosen if field.name not in outside]
-        inside += [_DRY_RUN] if self.surface.preview else []
+        inside += [_DRY_RUN] if self.surface.preview and _DRY_RUN.name not in outside else []
         if not inside:
             return None
         return model(self.operation_name("Body"), Body, inside, _in_body, self.surface.called)
@@ -162,9 +162,10 @@ class DeclaredRoute(Route):
     @cached_property
     def _in_address(self) -> list[fields.Field]:
         place = self.surface.in_path
-        looking = self.surface.method in ("GET", "DELETE")
+        without_body = self.surface.method in ("GET", "DELETE")
         parameters = [_needed(self.verb.fields[name]) for name in place]
-        parameters += [field for field in self._chosen if looking and field.name not in place]
+        parameters += [field for field in self._chosen if without_body and field.name not in place]
+        parameters += [_DRY_RUN] if without_body and self.surface.preview else []
         return [*parameters, *_PAGE] if self.surface.page else parameters
 
     @cached_property

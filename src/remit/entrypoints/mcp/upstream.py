@@ -26,7 +26,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from remit import __version__
+from remit import version
 from remit.app import App
 from remit.entrypoints.mcp.offer import MOST_TOOLS, Offered, offer
 from remit.entrypoints.mcp.transport import Streams, over_http, over_pipes
@@ -177,7 +177,7 @@ class Upstream:
                 ClientSession(
                     incoming,
                     outgoing,
-                    client_info=Implementation(name="remit", version=__version__),
+                    client_info=Implementation(name="remit", version=version.current()),
                 ) as session,
             ):
                 async with asyncio.timeout(self._patience.start):

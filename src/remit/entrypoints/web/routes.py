@@ -23,7 +23,14 @@ from remit.entrypoints.web.pages import (
     runs,
 )
 from remit.entrypoints.web.pages.front import design, halt, home, search, signin
-from remit.entrypoints.web.pages.setup import acceptance, checklist, connections, machine, running
+from remit.entrypoints.web.pages.setup import (
+    acceptance,
+    checklist,
+    connections,
+    machine,
+    pushing,
+    running,
+)
 from remit.entrypoints.web.pages.setup import files as setup_files
 from remit.entrypoints.web.site import Site
 
@@ -31,6 +38,7 @@ _PAGES = (
     acceptance,
     checklist,
     machine,
+    pushing,
     setup_files,
     home,
     company_settings,

@@ -127,7 +127,7 @@ def _shown(char: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class Entry:
     """An entry of `git diff --raw -z`."""
 
     old_mode: str
@@ -141,14 +141,14 @@ class _Entry:
         return marks(self.old, self.new)
 
 
-def _entries(fields: Sequence[str]) -> tuple[list[_Entry], int]:
+def entries_of(fields: Sequence[str]) -> tuple[list[Entry], int]:
     """Return the entries of a listing, and where they end in it."""
     entries, at = [], 0
     while at < len(fields) and fields[at].startswith(":"):
         old_mode, new_mode, _, _, status = fields[at][1:].split(" ")
         renamed = status[0] in "RC"
         old, new = fields[at + 1], fields[at + 2] if renamed else fields[at + 1]
-        entries.append(_Entry(old_mode, new_mode, status[0], old, new))
+        entries.append(Entry(old_mode, new_mode, status[0], old, new))
         at += 3 if renamed else 2
     return entries, at
 
@@ -156,44 +156,57 @@ def _entries(fields: Sequence[str]) -> tuple[list[_Entry], int]:
 def order(printed: bytes) -> bytes:
     """Return an order for `git diff -O`: files with a mark come first, whatever else is proposed.
     `printed` is the output that `files_of` parses."""
-    entries, _ = _entries(printed.decode(errors="surrogateescape").split("\0"))
+    entries, _ = entries_of(printed.decode(errors="surrogateescape").split("\0"))
     marked = sorted((entry for entry in entries if entry.marks), key=_rank)
     lines = "".join(f"{_NOT_LITERAL.sub(_ESCAPED, entry.new)}\n" for entry in marked)
     return lines.encode(errors="surrogateescape")
 
 
-def _rank(entry: _Entry) -> int:
+def _rank(entry: Entry) -> int:
     return MARKS.index(entry.marks[0])
 
 
 def files_of(printed: bytes) -> list[FileDiff]:
     """Parse the output of `git diff --raw --numstat -z --no-abbrev`."""
     fields = printed.decode(errors="replace").split("\0")
-    entries, at = _entries(fields)
+    entries, at = entries_of(fields)
     files = {
         entry.new: FileDiff(
             visible(entry.new),
             visible(entry.old),
             _STATUS.get(entry.status, "changed"),
-            _note(entry.old_mode, entry.new_mode),
+            mode_note(entry.old_mode, entry.new_mode),
             entry.marks,
             0,
             0,
         )
         for entry in entries
     }
+    for name, (added, removed) in counts(fields, at).items():
+        if name in files:
+            files[name].added, files[name].removed = added, removed
+    return list(files.values())
+
+
+def counts(fields: Sequence[str], at: int) -> dict[str, tuple[int | None, int | None]]:
+    """Return the numbers of added and removed lines by file, which follow the entries of a listing;
+    None for what is no text."""
+    numbers: dict[str, tuple[int | None, int | None]] = {}
     while at < len(fields) and fields[at]:
         added, removed, name = fields[at].split("\t", 2)
         if not name:
             name, at = fields[at + 2], at + 2
-        if name in files:
-            files[name].added = None if added == "-" else int(added)
-            files[name].removed = None if removed == "-" else int(removed)
+        numbers[name] = (_number(added), _number(removed))
         at += 1
-    return list(files.values())
+    return numbers
 
 
-def _note(old: str, new: str) -> str:
+def _number(text: str) -> int | None:
+    return None if text == "-" else int(text)
+
+
+def mode_note(old: str, new: str) -> str:
+    """Say in words what a file becomes, where it is more than another text."""
     if old == new or (old == "000000" and new == "100644") or new == "000000":
         return ""
     return f"now {_MODES.get(new, new)}"
@@ -217,7 +230,7 @@ def read(base: str, head: str, files: Sequence[FileDiff], patch: bytes, *, cut: 
         if line.startswith("diff --git "):
             at += 1
             continue
-        begun = _HEAD.match(line)
+        begun = hunk_begins(line)
         if begun is None or not 0 <= at < len(shown):
             continue
         file = shown[at]
@@ -235,25 +248,36 @@ def read(base: str, head: str, files: Sequence[FileDiff], patch: bytes, *, cut: 
     return diff
 
 
-def _hunk(begun: re.Match[str], lines: Iterator[str]) -> Hunk:
-    """Read as many lines as the hunk's header counts, so that no line of a file passes for a
+def hunk_begins(line: str) -> re.Match[str] | None:
+    """Return the header of a hunk: where it begins before and after, and how many lines it has."""
+    return _HEAD.match(line)
+
+
+def hunk_lines(begun: re.Match[str], lines: Iterator[str]) -> Iterator[str]:
+    """Yield as many lines as the hunk's header counts, so that no line of a file passes for a
     header."""
-    old, new = int(begun[1]), int(begun[3])
     old_left, new_left = int(begun[2] or 1), int(begun[4] or 1)
-    diff_lines = []
     while old_left > 0 or new_left > 0:
         line = next(lines, None)
         if line is None:
             break
+        yield line
+        kind = line[:1] or " "
+        old_left -= kind not in "+\\"
+        new_left -= kind not in "-\\"
+
+
+def _hunk(begun: re.Match[str], lines: Iterator[str]) -> Hunk:
+    old, new = int(begun[1]), int(begun[3])
+    diff_lines = []
+    for line in hunk_lines(begun, lines):
         kind, text = line[:1] or " ", visible(line[1:].removesuffix("\r"))
         if kind == "\\":
             continue
         diff_line = DiffLine(kind, text, None if kind == "+" else old, None if kind == "-" else new)
         diff_lines.append(diff_line)
-        if kind != "+":
-            old, old_left = old + 1, old_left - 1
-        if kind != "-":
-            new, new_left = new + 1, new_left - 1
+        old += kind != "+"
+        new += kind != "-"
     return Hunk(visible(begun[5], 120), tuple(diff_lines))
 
 

@@ -47,6 +47,8 @@ RAMP: Micros = 10 * RAMP_STEP
 TOLD_AGAIN_AFTER: Micros = HOUR
 #: Shorter closures are not reported, unless a person can help or the failure repeats.
 WORTH_TELLING: Micros = MINUTE
+#: A closure of unknown length is reported after so long, whatever is known of it.
+LONG_CLOSED: Micros = 10 * MINUTE
 _LONGEST_CAUSE = 500
 _LONGEST_NAME = 200
 
@@ -243,8 +245,9 @@ def is_worth_telling(account: Account, now: Micros) -> bool:
         if again and account.told_fault == account.fault:
             return False
     lasts = account.until is not None and account.until - now >= WORTH_TELLING
+    lasted = account.since is not None and now - account.since >= LONG_CLOSED
     a_person_helps = account.fault in (Fault.AUTH, Fault.BILLING, Fault.SETUP)
-    return lasts or a_person_helps or account.failures > 1
+    return lasts or lasted or a_person_helps or account.failures > 1
 
 
 def _digest(*parts: str) -> str:

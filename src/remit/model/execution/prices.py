@@ -1,4 +1,4 @@
-"""Prices that a company sets for models, in dollars for a million tokens."""
+"""Prices that a company or an instance sets for models, in dollars for a million tokens."""
 
 import json
 import math
@@ -28,6 +28,14 @@ class Set(NamedTuple):
 def stored(text: str) -> dict[str, Set]:
     """Parse the prices of a company's row."""
     return {model: Set(*price) for model, price in json.loads(text).items()}
+
+
+def of_instance(table: Mapping[str, object]) -> dict[str, Set]:
+    """Parse the table `[prices]` of `remit.toml`."""
+    try:
+        return stored(changed("{}", table))
+    except BadInput as error:
+        raise BadInput(f"remit.toml: {error.sentence}", error.step) from None
 
 
 def changed(text: str, prices: object) -> str:

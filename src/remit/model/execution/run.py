@@ -6,6 +6,7 @@ from enum import StrEnum
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros
 from remit.ids import AgentId, CompanyId, RunId, UserId
 from remit.model.execution.budget import Metered, Priced
+from remit.model.work.outcome import Look
 
 RunStatus = StrEnum("RunStatus", "RUNNING COMPLETED FAILED CANCELLED LOST")
 
@@ -54,6 +55,8 @@ class Run(Priced, Metered):
     account_id: str | None = None
     #: Whether its program called tools that are not Remit's, such as a shell.
     acted: bool = False
+    #: Of a run that did not end well, the digest of the files that it changed; None without any.
+    changed_files: str | None = None
 
     @property
     def is_live(self) -> bool:
@@ -88,6 +91,13 @@ class Lease:
     failing_since: Micros | None = None
     #: The closed account or set-up that it waits for.
     held_by: str | None = None
+    #: Time at which it is started for what it left alone, and the reason; None if nothing is left.
+    look_at: Micros | None = None
+    look_for: Look | None = None
+    #: Whether a wait of its desk pauses that, and the place in the record of its last own act that
+    #: ended such a pause.
+    rests: bool = False
+    own_act: int = 0
 
     @property
     def awake(self) -> bool:
@@ -108,6 +118,16 @@ FAILURES_TOLD = 5
 LONGEST_BACKOFF = HOUR
 #: Time of nothing but failures after which a person must look at the agent.
 FAILING_TOO_LONG: Micros = DAY
+
+
+def was_review(run: Run, lease: Lease | None) -> bool:
+    """Return whether the time of a review of its agent had come when a run began."""
+    return (
+        lease is not None
+        and lease.look_for in (Look.REVIEW, Look.START)
+        and lease.look_at is not None
+        and lease.look_at <= run.started_at
+    )
 
 
 def pause_after(failures: int) -> Micros:

@@ -96,7 +96,8 @@ class Post(Queued):
     #: The subject, such as `approval:<id>`; empty for an answer.
     subject: str
     #: JSON: `text`; `mark`, the result below it; `buttons` in rows of label and reference;
-    #: `reply_to` of the outside; `shows`, the state of the item that it shows.
+    #: `reply_to` of the outside; `shows`, the state of the item that it shows; `title`, its subject
+    #: line; `earlier`, the messages before it in its thread, by the chat system's ids.
     document: str
     #: Incremented when the post's content changes.
     version: int
@@ -108,6 +109,18 @@ class Post(Queued):
     #: Number of this part, from 1, and of all parts.
     part: int = 1
     parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideThread:
+    """A thread as far as a conversation of a chat system has it."""
+
+    subject: str = ""
+    #: Its messages, by the chat system's ids, oldest first.
+    ids: tuple[str, ...] = ()
+
+
+NO_THREAD = OutsideThread()
 
 
 @dataclass(frozen=True, slots=True)

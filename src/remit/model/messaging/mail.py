@@ -142,6 +142,16 @@ def heading(what: str, text: str) -> str:
     return f"{what}: {plain}"[:LONGEST_SUBJECT]
 
 
+#: Marks that mail programs put before the subject of an answer, in several languages.
+_ANSWER = re.compile(r"(?:(?:re|aw|antw|sv|vs|odp|rif|res)(?:\[\d+\])?\s*:\s*)+", re.IGNORECASE)
+
+
+def answer_subject(subject: str) -> str:
+    """Return the subject of an answer; empty for a letter without one."""
+    bare = _ANSWER.sub("", subject, count=1).strip() if _ANSWER.match(subject) else subject.strip()
+    return f"Re: {bare}"[:LONGEST_SUBJECT] if bare else ""
+
+
 #: BACKGROUND: no inbox; a message there is run once as a job.
 AddressKind = StrEnum("AddressKind", "AGENT USER BOARD CHANNEL BACKGROUND")
 

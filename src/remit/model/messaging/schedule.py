@@ -44,7 +44,7 @@ def next_time(cron: str, timezone: str, after: Micros) -> Micros:
         moment = next(CronSim(cron, start))
     except (CronSimError, StopIteration):
         raise BadInput(
-            f"{cron[:60]!r} is not a schedule that ever comes.",
+            f"{cron[:60]!r} is not a schedule, or never comes due.",
             "Write five fields, such as '0 9 * * 1-5'.",
         ) from None
     return (moment - _EPOCH) // timedelta(microseconds=1)

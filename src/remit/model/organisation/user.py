@@ -17,6 +17,9 @@ class User:
 
 
 UserRole = StrEnum("UserRole", "BOARD OBSERVER")
+#: Credentials that a member makes for others: a sign-in link, a token, a session that was opened
+#: with a link, the token of a channel.
+Handed = StrEnum("Handed", "LINK TOKEN SESSION CHANNEL")
 
 
 @dataclass(frozen=True, slots=True)

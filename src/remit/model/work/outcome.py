@@ -19,9 +19,10 @@ OutcomeKind = StrEnum("OutcomeKind", "WORK INBOX")
 OutcomeStatus = StrEnum("OutcomeStatus", "OPEN COMPLETED CLOSED")
 
 
-#: Reason of a timed return of an outcome. DEFERRAL: its date has come. NUDGE: its owner made
-#: progress and stopped, and is asked to go on. REVIEW: it has not moved for a while.
-Look = StrEnum("Look", "DEFERRAL NUDGE REVIEW")
+#: Reason of a timed return of work. DEFERRAL: its date has come. NUDGE: its owner made progress and
+#: stopped, and is asked to go on. REVIEW: it has not moved for a while. START: its owner was
+#: started by hand, and looks at all that it could work on.
+Look = StrEnum("Look", "DEFERRAL NUDGE REVIEW START")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +93,36 @@ class Standing(StrEnum):
     NOTHING_NEW = "nothing_new"
 
 
-def standing(outcome: Outcome, now: Micros, *, promised: bool = False) -> Standing:
+def standing(
+    outcome: Outcome, now: Micros, *, promised: bool = False, asked_for: Look | None = None
+) -> Standing:
     """Return the state of an outcome for its owner, who is started if it is `DUE`.
 
-    Waking, sweeping and claiming all use this; in the database it is the condition `DUE` of
-    `store/execution/due.py`. `promised`: a hire for it is undecided.
+    Waking, sweeping and claiming all use this; in the database these are the conditions of
+    `store/execution/due.py`. `promised`: a hire for it is undecided. `asked_for`: the time has come
+    at which its owner looks at what it left alone, for this reason, and no wait pauses that.
     """
     if promised or why_not_actionable(outcome, now) is not None:
         return Standing.NOT_ACTIONABLE
-    if outcome.kind is OutcomeKind.INBOX:
-        return Standing.DUE
-    if outcome.open_waits:
+    if outcome.open_waits and outcome.kind is OutcomeKind.WORK:
         return Standing.WAITING
-    if outcome.news > outcome.seen:
+    if comes_by_itself(outcome, now) or asked_for is Look.START:
         return Standing.DUE
-    if outcome.look_at is None:
-        return Standing.NOTHING_NEW
-    return Standing.DUE if outcome.look_at <= now else Standing.REVIEWED_LATER
+    is_fresh = outcome.look_at is None and outcome.reviews == 0
+    if asked_for is not None and (is_fresh or _came(outcome, now)):
+        return Standing.DUE
+    return Standing.REVIEWED_LATER if is_fresh or outcome.look_at else Standing.NOTHING_NEW
+
+
+def comes_by_itself(outcome: Outcome, now: Micros) -> bool:
+    """Return whether mail, news or its date starts its owner for an outcome, without the time of a
+    nudge or review."""
+    return (
+        outcome.kind is OutcomeKind.INBOX
+        or outcome.news > outcome.seen
+        or (outcome.look_for is Look.DEFERRAL and _came(outcome, now))
+    )
+
+
+def _came(outcome: Outcome, now: Micros) -> bool:
+    return outcome.look_at is not None and outcome.look_at <= now

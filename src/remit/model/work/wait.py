@@ -19,6 +19,12 @@ REMINDERS_TO_PERSON: tuple[Micros, ...] = (DAY, DAY)
 
 @dataclass(frozen=True, slots=True)
 class Wait:
+    """An undecided request of an agent.
+
+    It holds up the outcomes that it names, each in a row of its own. One that names none is a wait
+    of the desk: it holds up nothing that has news, and pauses the nudges and reviews of its agent.
+    """
+
     id: WaitId
     company_id: CompanyId
     agent_id: AgentId
@@ -32,6 +38,10 @@ class Wait:
     #: Number of reminders so far, and the time of the next.
     reminders: int
     remind_at: Micros | None
+    #: Whether it is a wait of its agent's whole desk, and not of outcomes that its rows name.
+    desk: bool = False
+    #: Its place in the record.
+    place: int = 0
 
 
 #: WITHDRAWN: the outcome ended or changed its owner before a verdict.

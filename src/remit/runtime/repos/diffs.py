@@ -1,6 +1,10 @@
 """Diffs of changes, computed by git from the mirror of the repository."""
 
+from pathlib import Path
+from typing import Any
+
 from remit.errors import RemitError
+from remit.model.connections import whole_diff
 from remit.model.connections.change import Change
 from remit.model.connections.diff import Diff, files_of, order, read
 from remit.runtime.repos.cache import Repos
@@ -27,20 +31,35 @@ class _Enough(Exception):
 
 async def between(mirror: Mirror, base: str, head: str) -> Diff:
     """Return the difference between two commits of the mirror."""
+    listed, patch, cut = await _printed(mirror, base, head, MOST_PATCH)
+    return read(base, head, files_of(listed), patch, cut=cut)
+
+
+async def whole(mirror: Mirror, base: str, head: str, at: Path) -> bytes:
+    """Return the document of the whole difference between two commits; they are in the repository
+    at a place that reads from the mirror."""
+    listed, patch, cut = await _printed(mirror, base, head, whole_diff.LARGEST, at)
+    return whole_diff.document(listed, patch, cut=cut)
+
+
+async def _printed(
+    mirror: Mirror, base: str, head: str, most: int, at: Path | None = None
+) -> tuple[bytes, bytes, bool]:
+    """Return git's list of files, the lines of at most so many bytes, and whether there is more."""
     names = ("--raw", "--numstat", "-z", "--no-abbrev")
-    listed, _ = await _some(mirror, MOST_LISTED, *names, base, head)
+    listed, _ = await _some(mirror, MOST_LISTED, *names, base, head, at=at)
     # Instructions and configuration come first, so that no number of other files hides them.
-    first = order(listed)
-    listed, more = await _some(mirror, MOST_LISTED, *_ORDERED, *names, base, head, stdin=first)
+    of_files: Any = {"stdin": order(listed), "at": at}
+    listed, more = await _some(mirror, MOST_LISTED, *_ORDERED, *names, base, head, **of_files)
     lines = (*_ORDERED, "--unified=3", "--src-prefix=a/", "--dst-prefix=b/")
-    patch, cut = await _some(mirror, MOST_PATCH, *lines, base, head, stdin=first)
+    patch, cut = await _some(mirror, most, *lines, base, head, **of_files)
     if more:  # the last entry is incomplete
         listed = listed[: listed.rfind(b"\0:") + 1]
-    return read(base, head, files_of(listed), patch, cut=cut or more)
+    return listed, patch, cut or more
 
 
 async def _some(
-    mirror: Mirror, most: int, *arguments: str, stdin: bytes = b""
+    mirror: Mirror, most: int, *arguments: str, stdin: bytes = b"", at: Path | None = None
 ) -> tuple[bytes, bool]:
     printed = bytearray()
 
@@ -51,7 +70,11 @@ async def _some(
 
     try:
         await mirror.look(
-            *_PLAINLY, *_DIFF, *arguments, "--", stdin=stdin, take=take, seconds=SECONDS
+            *(*_PLAINLY, *_DIFF, *arguments, "--"),
+            at=at,
+            stdin=stdin,
+            take=take,
+            seconds=SECONDS,
         )
     except _Enough:
         return bytes(printed[:most]), True

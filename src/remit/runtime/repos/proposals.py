@@ -91,6 +91,7 @@ class Proposals:
             bundle = await quarantine.bundle(ref, head, base)
             new_id = self._ids.new()
             content = await self._repos.library.keep(new_id, bundle)
+            difference = await self._kept(await quarantine.difference(base, head))
             answer = await self._gate(
                 caller,
                 proposals.propose,
@@ -107,6 +108,7 @@ class Proposals:
                 new_facts={
                     "paths": sorted(touched),
                     "same_files_as": about["before"] if is_same else None,
+                    "difference": difference,
                 },
             )
         if answer["commit"] != head:
@@ -117,6 +119,13 @@ class Proposals:
         if head != tip:
             answer = {**answer, "note": _NOTE.format(head=head[:12], ref=branch)}
         return answer
+
+    async def _kept(self, difference: bytes | None) -> Answer | None:
+        """Store a difference; returns the id of its document, and its bytes as they are stored."""
+        if difference is None:
+            return None
+        new_id = self._ids.new()
+        return {"id": new_id, "stored": await self._repos.library.keep(new_id, difference)}
 
     async def _copy_of(
         self, caller: Caller, repo: Repo, workspace: str, place: str | None

@@ -15,7 +15,7 @@ from remit import threads
 from remit.errors import BadInput, Conflict, TooLarge
 from remit.model.connections.change import LONGEST_PATH
 from remit.model.connections.commit_identity import CommitIdentity
-from remit.runtime.repos import clones, git
+from remit.runtime.repos import clones, diffs, git
 from remit.runtime.repos.mirrors import CHECK_SECONDS, LOOK_SECONDS, Mirror
 from remit.runtime.repos.signing import Signer
 from remit.services.redaction import program_text
@@ -343,6 +343,14 @@ class Quarantine:
         file = self._at / "out.bundle"
         await self._look("bundle", "create", "--quiet", str(file), ref, f"^{base}")
         return await threads.FILES.run(file.read_bytes)
+
+    async def difference(self, base: str, head: str) -> bytes | None:
+        """Return the document of the difference for whoever approves a merge; None if git cannot
+        tell it within its limits."""
+        try:
+            return await diffs.whole(self._mirror, base, head, self._at)
+        except git.GitFailed:
+            return None
 
 
 def _entries(raw: bytes) -> list[Touched]:

@@ -17,6 +17,12 @@ def check(adapter: str, config: Mapping[str, Any] | None, secret: Path) -> Check
     a run would, and not with the worker's rights. Where there is no sandbox, agents cannot name
     programs, and the check starts those of the board directly.
     """
+    with detect.held(without([secret])):
+        return registry.check(adapter, config)
+
+
+def without(hidden: Sequence[Path]) -> detect.Hold:
+    """Return a wrapper of commands that starts them in the sandbox, without these folders."""
 
     def hold(
         argv: Sequence[str], env: Mapping[str, str], home: Path
@@ -24,9 +30,8 @@ def check(adapter: str, config: Mapping[str, Any] | None, secret: Path) -> Check
         if not sandbox_policy.look().usable:
             return argv, env
         inside = sandbox_policy.wrap(
-            argv, env=env, workspace=home, home=home, cwd=home, hidden=[secret]
+            argv, env=env, workspace=home, home=home, cwd=home, hidden=hidden
         )
         return inside, sandbox_policy.outer(env)
 
-    with detect.held(hold):
-        return registry.check(adapter, config)
+    return hold

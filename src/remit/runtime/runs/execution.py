@@ -14,6 +14,7 @@ from remit.adapters import registry
 from remit.adapters.contract import Adapter
 from remit.adapters.pace import Pace
 from remit.adapters.running import RunResult
+from remit.adapters.setup import detect
 from remit.clock import Clock
 from remit.errors import RemitError
 from remit.ids import Ids
@@ -24,7 +25,7 @@ from remit.model.execution.fault import Fault
 from remit.model.execution.limit import RUNAWAY
 from remit.runtime.deadlines import leave_behind, uninterrupted
 from remit.runtime.repos.cache import Repos
-from remit.runtime.runs import conditions, homes, prompt, skill_folders
+from remit.runtime.runs import changed_files, checks, conditions, homes, prompt, skill_folders
 from remit.runtime.runs.context import Context
 from remit.runtime.runs.conversations import Kept
 from remit.runtime.runs.journal import Journal
@@ -142,6 +143,7 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     if kept is not None:
         await kept.watch(resumed=briefing.session is not None)
         context.kept = kept
+    before = await threads.FILES.run(changed_files.look, _worked_in(context))
     app.places.open(claimed.token, context.place)
     try:
         result = context.advised(context.judged(await call(adapter, context)))
@@ -151,8 +153,17 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     finally:
         app.places.close(claimed.token)
         await uninterrupted(context.close())
+    if not result.ok:
+        digest = await threads.FILES.run(changed_files.digest_since, before)
+        result = replace(result, changed_files=digest)
     await _keep_session(app, briefing, context, result)
     return context.without_secrets(result)
+
+
+def _worked_in(context: Context) -> list[Path]:
+    """Return the folders in which a run leaves its work, without its home."""
+    lasting = context.conditions.work
+    return [*([] if lasting is None else [lasting]), context.workspace, context.starts_in]
 
 
 def _kept(
@@ -272,8 +283,9 @@ async def _injected(
 async def call(adapter: Adapter, context: Context) -> RunResult:
     """Have an adapter execute a run, within the time limit of its configuration."""
     context.signs.begin(context.run_id)
-    # A task of its own, so that an adapter which ignores cancellation blocks nothing.
-    working = asyncio.create_task(adapter.run(context))
+    with detect.held(checks.without(context.hidden)):  # for what it asks its program beforehand
+        # A task of its own, so that an adapter which ignores cancellation blocks nothing.
+        working = asyncio.create_task(adapter.run(context))
     try:
         given_up = await _watch(working, context)
         if given_up is None and not working.cancelled():
@@ -368,4 +380,5 @@ def report(result: RunResult) -> dict[str, Any]:
         "fault": result.fault or RUNAWAY.get(result.reason),
         "fault_until": result.until,
         "acted": result.acted,
+        "changed_files": result.changed_files,
     }

@@ -35,11 +35,11 @@ from remit.services.execution.provider_questions import Question
 from remit.services.execution.run_queue import Following
 from remit.services.spending import budgets, limits
 from remit.services.verbs import Verb
+from remit.settings import DEFAULT_SLOTS
 from remit.store.execution.leases import Ready
 
 log = logging.getLogger(__name__)
 
-DEFAULT_SLOTS = 4
 SWEEP_SECONDS = 30.0
 #: Shortest time between two rounds, which batches bursts of mail; less than a start takes.
 SHORTEST_SLEEP = 0.005
@@ -315,15 +315,12 @@ class Worker(Loop[Claimed]):
         except RemitError as error:
             tried = Tried(None, error.sentence)
         answered = is_answered(tried, for_long=question.for_long)
-        if answered is not False:
-            cause = tried.sentence if tried is not None else ""
-            with contextlib.suppress(Conflict):
-                await self._do(
-                    provider_questions.asked,
-                    account=question.account,
-                    answered=answered is True,
-                    cause=cause,
-                )
+        report = {"account": question.account, "cause": tried.sentence if tried else ""}
+        with contextlib.suppress(Conflict):
+            if answered is not False:
+                await self._do(provider_questions.asked, **report, answered=answered is True)
+            elif question.to_be_told:
+                await self._do(provider_questions.unanswered, **report)
 
     async def _checked(self, adapter: str, config: Mapping[str, Any] | None) -> Check:
         """Check an adapter with a configuration; without one, nobody uses it, and it passes."""

@@ -90,18 +90,22 @@ def _shown(ctx: Context) -> shapes.AcceptanceShape:
         "name": company.name,
         "awaits": awaits,
         "may_accept": ctx.decide(Action.COMPANY_ACCEPT).allowed,
-        **reached(reach.of_company(ctx), left_out, company.id, reach.instructions(ctx)),
+        **reached(
+            reach.of_company(ctx),
+            left_out,
+            company.id,
+            reach.instructions(ctx),
+        ),
     }
 
 
-def reached(
-    entries: list[shapes.ReachShape], left_out: list[str], *more: Any
-) -> shapes.ReachedShape:
+def reached(entries: list[reach.Entry], left_out: list[str], *more: Any) -> shapes.ReachedShape:
     """Entries as they are shown, with the digest by which they are accepted; it is also that of
-    `more`, which is not shown."""
+    values that they hide, and of `more`, which is not shown."""
+    shown = [entry.shown for entry in entries]
     return {
-        "entries": entries,
-        "keys_here": reach.keys_here(entries),
+        "entries": shown,
+        "keys_here": reach.keys_here(shown),
         "left_out": left_out,
         "digest": digest_of([entries, left_out, *more]),
     }

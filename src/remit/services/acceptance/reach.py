@@ -1,18 +1,21 @@
 """Everything that a company would run, reach and be lent on this machine, as plain text.
 
 Each setting of an agent's adapter is an entry, so that nothing is hidden between those that have a
-kind of their own. Values of secrets are not shown; signs that cannot be seen are spelled out.
+kind of their own. Values of secrets are not shown, but compared; signs that cannot be seen are
+spelled out.
 """
 
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from remit.adapters import registry
 from remit.model.connections import check as checks
 from remit.model.connections.diff import visible
 from remit.model.connections.folder import FolderKind
+from remit.model.connections.repo import PushMode, Repo
+from remit.model.connections.secret import COMMAND, shown_place
 from remit.model.organisation.agent import HUMAN, Agent, AgentStatus
 from remit.model.organisation.approval import Approval, ApprovalStatus, ApprovalType
 from remit.model.organisation.grant import Grant, Mode, ResourceKind
@@ -23,7 +26,7 @@ from remit.services.acceptance import shapes
 from remit.services.command import Context
 from remit.services.connections import bindings, folders, mcp_servers
 from remit.services.organisation import permissions
-from remit.services.redaction import without_secrets
+from remit.services.redaction import text_without_secrets, without_secrets
 from remit.store.connections import folders as folder_statements
 from remit.store.connections import mcp_servers as server_statements
 from remit.store.connections import repos as repo_statements
@@ -57,26 +60,47 @@ _OF_WEIGHT = frozenset(
 _COMPANY = "the company"
 _LONGEST = 1 << 20
 
-Entries = Iterator[tuple[str, str, object]]
+_CHANGED = "(changed; the value is not shown)"
+
+#: Kind, owner and text of each entry, and the true value where the text may not show all of it.
+Entries = Iterator[tuple[str, str, object] | tuple[str, str, object, object]]
 
 
-def of_company(ctx: Context) -> list[shapes.ReachShape]:
+class Entry(NamedTuple):
+    """An entry as it is shown, and a digest of the value where the text may not show all of it."""
+
+    kind: str
+    of: str
+    text: str
+    hidden: str = ""
+
+    @property
+    def shown(self) -> shapes.ReachShape:
+        return {"kind": self.kind, "of": self.of, "text": self.text}
+
+
+def of_company(ctx: Context) -> list[Entry]:
     """Everything that the entered company would run, reach and be lent."""
     names: dict[str, str] = {agent.id: agent.name for agent in _living(ctx)}
     parts = (_settings(ctx), _agents(ctx), _connections(ctx, names), _rights(ctx, names))
+    return [_entry(*about) for part in (*parts, _starting(ctx, names)) for about in part]
+
+
+def _entry(kind: str, of: str, text: object, *true_value: object) -> Entry:
+    line = visible(_line(text), _LONGEST)
+    return Entry(kind, visible(of, _LONGEST), line, *(digest_of(value) for value in true_value))
+
+
+def new(before: Iterable[Entry], after: Iterable[Entry]) -> list[Entry]:
+    """Return the entries that were not there before. One of which a value changed that is not shown
+    says so."""
+    known = set(before)
+    looked_like = {entry[:3] for entry in known}
     return [
-        {"kind": kind, "of": visible(of, _LONGEST), "text": visible(_line(text), _LONGEST)}
-        for part in (*parts, _starting(ctx, names))
-        for kind, of, text in part
+        entry._replace(text=f"{entry.text} {_CHANGED}") if entry[:3] in looked_like else entry
+        for entry in after
+        if entry not in known
     ]
-
-
-def new(
-    before: Iterable[shapes.ReachShape], after: Iterable[shapes.ReachShape]
-) -> list[shapes.ReachShape]:
-    """Return the entries that were not there before."""
-    known = {tuple(entry.values()) for entry in before}
-    return [entry for entry in after if tuple(entry.values()) not in known]
 
 
 def keys_here(entries: Iterable[shapes.ReachShape]) -> list[str]:
@@ -146,20 +170,25 @@ def _adapter(name: str, config: Mapping[str, Any]) -> Entries:
     variables = config.get("env")
     told = variables if isinstance(variables, Mapping) else {}
     others = {key: value for key, value in config.items() if key != "env" or not told}
-    for path, value in _leaves(without_secrets(others)[0]) if others else ():
+    for path, value, true_value in _leaves(others, without_secrets(others)[0]):
         first = path.partition(".")[0]
         kind = _KINDS.get(first) or ("secret" if "secret" in path.lower() else "setting")
-        yield kind, name, f"{path}: {_line(value)}"
-    for variable, value in without_secrets({"env": dict(told)})[0]["env"].items():
-        yield "environment", name, f"{variable}={_line(value)}"
+        yield kind, name, f"{path}: {_line(value)}", true_value
+    for variable, value, true_value in _leaves(told, without_secrets({"env": told})[0]["env"]):
+        yield "environment", name, f"{variable}={_line(value)}", true_value
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value:
-        for key, inner in value.items():
-            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
-    else:
-        yield path, value
+def _leaves(whole: Mapping[str, Any], shown: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield each leaf of a document as it is shown, with its path and its true value."""
+    # Names are redacted in place. Two may be the same then, and the whole stands for each value.
+    are_apart = len(whole) == len(shown)
+    true_values = whole.values() if are_apart else [whole] * len(shown)
+    for (name, value), true_value in zip(shown.items(), true_values, strict=True):
+        if isinstance(value, Mapping) and value and isinstance(true_value, Mapping):
+            for path, inner, true_inner in _leaves(true_value, value):
+                yield f"{name}.{path}", inner, true_inner
+        else:
+            yield name, value, true_value
 
 
 def _lent(agent: Agent, config: Mapping[str, Any]) -> Entries:
@@ -175,29 +204,34 @@ def _lent(agent: Agent, config: Mapping[str, Any]) -> Entries:
 def _connections(ctx: Context, names: Mapping[str, str]) -> Entries:
     here: dict[str, Any] = {"company": ctx.company}
     for secret in each(ctx.tx, secret_statements.SECRETS, **here):
-        yield "secret", _COMPANY, f"{secret.name} from {secret.source}"
+        kind = "program" if secret.source == COMMAND else "secret"
+        place = text_without_secrets(shown_place(secret))[0]
+        yield kind, _COMPANY, f"{secret.name} from {secret.source}: {place}", secret.place
     for server in each(ctx.tx, server_statements.SERVERS, **here):
-        shown = mcp_servers.view(ctx, server)
+        view = mcp_servers.view(ctx, server)
         what = "program" if server.command else "address"
-        yield what, f"MCP server {server.name}", shown["command"] or shown["url"]
-        for key in ("env", "secret_env", "headers", "secret_headers", "inject"):
-            if shown[key]:
-                yield "setting", f"MCP server {server.name}", f"{key}: {_line(shown[key])}"
+        called = f"MCP server {server.name}"
+        yield what, called, view["command"] or view["url"], server.argv or server.url
+        plain, templates = server.settings, server.templates
+        for key, value, true_value in (
+            ("env", view["env"], plain),
+            ("secret_env", view["secret_env"], templates),
+            ("headers", view["headers"], plain),
+            ("secret_headers", view["secret_headers"], templates),
+            ("inject", view["inject"], server.inject),
+        ):
+            if value:
+                yield "setting", called, f"{key}: {_line(value)}", true_value
     for repo in each(ctx.tx, repo_statements.REPOS, **here):
-        called = f"repository {repo.name}"
-        yield "address", called, without_secrets({"url": repo.url})[0]["url"]
-        if repo.secret:
-            yield "secret", called, repo.secret
-        if repo.forge:
-            yield "address", called, f"forge {repo.forge} {repo.api or ''}".strip()
-        for check in checks.read(repo.checks):
-            network = ", with the network" if check.network else ""
-            yield "program", called, f"check {check.name}: {check.command}{network}"
+        for kind, text, *true_value in _repository(repo):
+            yield (kind, f"repository {repo.name}", text, *true_value)
     for binding in each(ctx.tx, channel_statements.BINDINGS, agent=None, **here):
-        config = bindings.shown(json.loads(binding.adapter_config))
+        true_config = json.loads(binding.adapter_config)
+        config = bindings.shown(true_config)
         waits = ", waits for its secret" if binding.held else ""
         text = f"{binding.adapter_type}{waits}: {_line(config)}"
-        yield "channel", names.get(binding.agent_id, binding.agent_id), text
+        owner = names.get(binding.agent_id, binding.agent_id)
+        yield "channel", owner, text, true_config
     for folder in each(ctx.tx, folder_statements.FOLDERS, **here):
         owner = names.get(folder.agent_id, folder.agent_id) if folder.agent_id else _COMPANY
         title = folders.view(ctx, folder)["title"]
@@ -206,6 +240,39 @@ def _connections(ctx: Context, names: Mapping[str, str]) -> Entries:
             f", {text}" for text in (folder.programs, folder.variables) if len(text) > 2
         )
         yield "folder", owner, f"{reads} {title}{settings}"
+
+
+def _repository(repo: Repo) -> Iterator[tuple[str, str] | tuple[str, str, object]]:
+    """Entries of a repository: addresses, secrets, people with a say there, and commands."""
+    yield "address", _address(repo.url), repo.url
+    if repo.forge:
+        yield "address", f"forge {repo.forge} {repo.api or ''}".strip()
+    match repo.push:
+        case PushMode.FORK:
+            fork = _address(repo.fork or "")
+            yield "address", f"proposals are pushed to the fork {fork}", repo.fork
+        case PushMode.AT_ONCE:
+            yield "right", "proposals are pushed before anybody has looked"
+    if repo.secret:
+        yield "secret", repo.secret
+    for secret, use in (
+        (repo.api_secret, "opens the API of the forge"),
+        (repo.hook, "signs webhooks"),
+        (repo.fork_secret, "opens the fork"),
+    ):
+        if secret:
+            yield "secret", f"{secret} {use}"
+    if people := json.loads(repo.people):
+        yield "right", f"people who are heard at the forge: {', '.join(people)}"
+    if repo.label:
+        yield "right", f"their label {repo.label} makes an issue an outcome"
+    for check in checks.read(repo.checks):
+        network = ", with the network" if check.network else ""
+        yield "program", f"check {check.name}: {check.command}{network}"
+
+
+def _address(url: str) -> str:
+    return str(without_secrets({"url": url})[0]["url"])
 
 
 def _rights(ctx: Context, names: Mapping[str, str]) -> Entries:

@@ -25,6 +25,7 @@ from remit.services.archive import connections, governance, layout, mail, tar
 from remit.services.archive.text import dump, line, with_prose
 from remit.services.command import Context, command, query
 from remit.services.knowledge.file_contents import PIECE
+from remit.services.work import waits
 from remit.store.blob_store.blobs import BlobStore
 from remit.store.messaging.mail import DELIVERIES_OF
 from remit.store.organisation import people
@@ -81,6 +82,11 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
             names,
             ctx.tx.all(company_dump.PARENTS, outcome=outcome.id),
             ctx.tx.all(company_dump.BLOCKERS, outcome=outcome.id),
+            [
+                waits.matter(wait.kind, wait.subject_id)
+                for wait in (waits.of_outcome(ctx, outcome.id) if outcome.open_waits else ())
+                if wait.kind in waits.BEGUN_AGAIN
+            ],
         )
         # An outcome and its document are created together.
         document = ctx.tx.existing(FILE, file=outcome.id)

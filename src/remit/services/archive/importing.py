@@ -17,8 +17,9 @@ from remit.model.organisation.principal import ActorKind
 from remit.model.organisation.user import UserRole
 from remit.model.text import name_key
 from remit.model.work.file import FileKind
+from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.model.work.wait import WaitKind
-from remit.services import shapes, views
+from remit.services import lookup, shapes, views
 from remit.services.acceptance import acceptance
 from remit.services.archive import checking, layout, mail
 from remit.services.archive.plan import Plan, Stored
@@ -219,17 +220,42 @@ def _go_on(ctx: Context, plan: Plan) -> None:
     for question in plan.questions.values():
         if question.status is QuestionStatus.OPEN:
             to = question.to_agent_id
-            waits.begin(ctx, WaitKind.QUESTION, question.id, question.agent_id, to_agent=to)
+            _wait(ctx, plan, WaitKind.QUESTION, question.id, question.agent_id, to)
     for approval in plan.approvals.values():
         requester_id = approval.requested_by_agent_id
         if approval.status is ApprovalStatus.PENDING and requester_id is not None:
             to = approval.routed_to_agent_id
-            waits.begin(ctx, WaitKind.APPROVAL, approval.id, requester_id, to_agent=to)
+            _wait(ctx, plan, WaitKind.APPROVAL, approval.id, requester_id, to)
     for message in plan.messages.values():
         request = json.loads(message.request or "{}")
         if request and not request.keys() & {"grant", "refused"}:
             asking = plan.agents[AgentId(request["agent"])]
-            waits.begin_for_capability(ctx, message, asking)
+            about = _resting(ctx, plan, WaitKind.CAPABILITY, message.id, asking.id)
+            waits.begin_for_capability(ctx, message, asking, about)
+
+
+def _wait(
+    ctx: Context, plan: Plan, kind: WaitKind, subject: str, agent: AgentId, to: AgentId | None
+) -> None:
+    about = _resting(ctx, plan, kind, subject, agent)
+    waits.begin(ctx, kind, subject, agent, to_agent=to, about=about)
+
+
+def _resting(
+    ctx: Context, plan: Plan, kind: WaitKind, subject: str, agent: AgentId
+) -> list[Outcome] | None:
+    """The open outcomes of an agent that rested for a request; None if it was about none."""
+    known = (
+        lookup.known_outcome(ctx, outcome_id)
+        for outcome_id in plan.resting.get(waits.matter(kind, subject), ())
+        if outcome_id in plan.outcomes
+    )
+    resting = [
+        outcome
+        for outcome in known
+        if outcome.owner_id == agent and outcome.status is OutcomeStatus.OPEN
+    ]
+    return resting or None
 
 
 def _record_origins(ctx: Context, plan: Plan) -> None:

@@ -314,6 +314,7 @@ OUTCOME = Record(
     "deferred_until",
     Given("parents"),
     Given("blocked_by"),
+    Given("waits_for"),
     *("version", "created_at", "updated_at", "finished_at"),
     Given("verdict"),
 )
@@ -372,14 +373,20 @@ def agent(
 
 
 def outcome(
-    value: Outcome, names: Names, parents: Sequence[Named], blockers: Sequence[Named]
+    value: Outcome,
+    names: Names,
+    parents: Sequence[Named],
+    blockers: Sequence[Named],
+    requests: Sequence[str],
 ) -> JsonObject:
+    """The head of an outcome's document; `requests` are those that it rests for."""
     return OUTCOME.write(
         value,
         names,
         mandate=value.id in names or None,
         parents=[Noted(parent.id, parent.title) for parent in parents],
         blocked_by=[Noted(blocker.id, blocker.title) for blocker in blockers],
+        waits_for=list(requests) or None,
         verdict=None if value.verdict is None else _verdict(json.loads(value.verdict)),
     )
 

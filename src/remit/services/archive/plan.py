@@ -58,6 +58,8 @@ class Plan:
     outcomes: dict[OutcomeId, Outcome] = field(default_factory=dict)
     parents: dict[OutcomeId, list[OutcomeId]] = field(default_factory=dict)
     blockers: dict[OutcomeId, list[OutcomeId]] = field(default_factory=dict)
+    #: By undecided request: the outcomes that rest for it.
+    resting: dict[str, list[OutcomeId]] = field(default_factory=dict)
     files: dict[FileId, Stored] = field(default_factory=dict)
     grants: dict[GrantId, Grant] = field(default_factory=dict)
     messages: dict[MessageId, Message] = field(default_factory=dict)

@@ -104,6 +104,8 @@ def _outcome(plan: Plan, folder: Folder, path: str, prose: dict[str, Piece]) -> 
     deferred = None if fields.get("deferred_until") is None else fields.time("deferred_until")
     parents = [OutcomeId(parent) for parent in fields.ids("parents")]
     blockers = [OutcomeId(blocker) for blocker in fields.ids("blocked_by")]
+    for request in fields.texts("waits_for"):
+        plan.resting.setdefault(request, []).append(outcome_id)
     outcome = layout.OUTCOME.read(
         fields,
         id=outcome_id,

@@ -26,7 +26,7 @@ from remit.model.organisation.grant import Level
 from remit.model.work.file import FileKind
 from remit.model.work.outcome import Outcome
 from remit.services import lookup, shapes
-from remit.services.changes import changes, checks, errands, pushing
+from remit.services.changes import changes, checks, differences, errands, pushing
 from remit.services.command import FOR_REMIT, Arguments, Context, command, logged, query
 from remit.services.connections import repos
 from remit.services.execution import waking
@@ -156,11 +156,13 @@ def propose(
             "branch": place,
             "awaits_look": before.awaits_look(repo.push),
         }
+    files_title = f"{name}: {title}"[:LONGEST_TITLE]
     if before is not None and (before.head_commit, before.base_commit) == (head, base):
-        bundle = before.bundle_id
+        bundle, difference = before.bundle_id, differences.recorded(ctx, before)
     else:
+        difference = differences.keep(ctx, author, files_title, new_facts.get("difference"))
         bundle = documents.create(
-            *(ctx, FileKind.FILE, f"{name}: {title}"[:LONGEST_TITLE], ""),
+            *(ctx, FileKind.FILE, files_title, ""),
             home=author,
             file_id=new_id,
             stored=new_stored,
@@ -213,6 +215,7 @@ def propose(
             "outcome": change.outcome_id,
             "files": len(paths),
             "bundle": bundle,
+            "difference": difference,
             "words": _digest(title, description),
         },
     )

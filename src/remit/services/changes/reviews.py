@@ -47,7 +47,11 @@ _JUDGES = allow("judge", "You may have it taken in, if need be after asking.")
 @command(
     "changes.push",
     AsRoute("POST /changes/{id}/push", "push_change", 202),
-    AsCommand("change push", said="{title} is being pushed."),
+    AsCommand(
+        "change push",
+        said="{title} is being pushed.",
+        examples=("remit change push 4b6f2d91a0c7 HEAD BASE  # as `remit change show` says",),
+    ),
 )
 def push(ctx: Context, *, change: ChangeRef, head: Head, base: Base) -> shapes.ChangeShape:
     """Have a proposal pushed that a person looks at first, as it was seen. The forge runs it from
@@ -62,7 +66,11 @@ def push(ctx: Context, *, change: ChangeRef, head: Head, base: Base) -> shapes.C
     "changes.approve",
     AsTool("repo_approve", "Approve another's change, as you saw it.", offer="merging"),
     AsRoute("POST /changes/{id}/approve", "approve_change"),
-    AsCommand("change approve", said="{title} is approved."),
+    AsCommand(
+        "change approve",
+        said="{title} is approved.",
+        examples=("remit change approve 4b6f2d91a0c7 HEAD BASE  # as `remit change show` says",),
+    ),
 )
 def approve(
     ctx: Context, *, change: ChangeRef, head: Head, base: Base, note: Judged = ""
@@ -81,7 +89,11 @@ def approve(
     "changes.return",
     AsTool("repo_return", "Send another's change back to its author.", offer="merging"),
     AsRoute("POST /changes/{id}/return", "return_change"),
-    AsCommand("change return", said="{title} went back to its author."),
+    AsCommand(
+        "change return",
+        said="{title} went back to its author.",
+        examples=('remit change return 4b6f2d91a0c7 HEAD BASE "Add a test."',),
+    ),
 )
 def return_(
     ctx: Context,
@@ -108,7 +120,11 @@ def return_(
     "changes.decline",
     AsTool("repo_decline", "End another's change without taking it in.", offer="merging"),
     AsRoute("POST /changes/{id}/decline", "decline_change"),
-    AsCommand("change decline", said="{title} is declined."),
+    AsCommand(
+        "change decline",
+        said="{title} is declined.",
+        examples=('remit change decline 4b6f2d91a0c7 HEAD BASE "We do not need it."',),
+    ),
 )
 def decline(
     ctx: Context,
@@ -154,7 +170,11 @@ def _given_up(ctx: Context, change: Change, how: str, note: str) -> shapes.Chang
     "changes.merge",
     AsTool("repo_merge", "Have another's change taken in, as you saw it.", offer="merging"),
     AsRoute("POST /changes/{id}/merge", "merge_change", 202),
-    AsCommand("change merge", said="{title} is being merged into {target}."),
+    AsCommand(
+        "change merge",
+        said="{title} is being merged into {target}.",
+        examples=("remit change merge 4b6f2d91a0c7 HEAD BASE  # as `remit change show` says",),
+    ),
 )
 def merge(
     ctx: Context,
@@ -297,7 +317,11 @@ Line = Annotated[int, Range(1, 10_000_000), Help("The line of it.")]
     "changes.comment",
     AsTool("repo_comment", "Say something about a change, or about a line of it.", offer="changes"),
     AsRoute("POST /changes/{id}/comments", "comment_change", 201),
-    AsCommand("change comment", said="Its author has it as mail."),
+    AsCommand(
+        "change comment",
+        said="Its author has it as mail.",
+        examples=('remit change comment 4b6f2d91a0c7 "Why a new dependency?"',),
+    ),
 )
 def comment(
     ctx: Context,

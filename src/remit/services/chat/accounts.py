@@ -18,6 +18,7 @@ from remit.errors import BadInput, NotFound
 from remit.ids import TokenId, UserId, is_id, new_code, token_digest
 from remit.model.messaging.channel import Binding
 from remit.model.messaging.chat import CODE_LASTS, LinkCode, LinkedAccount
+from remit.model.messaging.confirmation import MailDecisions
 from remit.model.organisation.decision import Decision, Effect
 from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
@@ -148,6 +149,13 @@ def link(
     )
     ctx.tx.add(account)
     ctx.record("linked_account.link", f"user:{ctx.actor.id}", _about(account), _OWN)
+
+
+def decisions_wait(ctx: Context, binding: Binding) -> bool:
+    """Return whether decisions through a binding wait for a confirmation of their person."""
+    company = ctx.tx.existing(people.COMPANY)
+    is_sure = not registry.get(binding.adapter_type).forgeable
+    return not is_sure and company.mail_decisions is MailDecisions.CONFIRM
 
 
 def realm_of(binding: Binding) -> str:

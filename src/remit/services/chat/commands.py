@@ -12,21 +12,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from remit.channels import registry
 from remit.clock import MINUTE
-from remit.errors import BadInput, NotFound
+from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import token_digest
 from remit.model.messaging.channel import Binding
 from remit.model.messaging.chat import ButtonReference, Post
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.approval import ApprovalStatus
 from remit.model.text import plural
-from remit.services.chat import items, posts
+from remit.model.work.outcome import Outcome
+from remit.services import lookup
+from remit.services.chat import accounts, items, posts, submission_posts
 from remit.services.command import Context
 from remit.services.execution.running import require_look
 from remit.services.governance import approvals
 from remit.services.messaging import questions
 from remit.services.organisation import agents, halts, idleness
 from remit.services.screens import needs_you
+from remit.services.subjects import OUTCOME
+from remit.services.work import outcomes, submissions, submitting
 from remit.store.execution import runs as run_statements
 from remit.store.messaging import chat as statements
 from remit.store.messaging import mail as mail_statements
@@ -37,9 +42,13 @@ _INCOMPLETE = (
     "Nothing was done: a part of this request did not arrive here, or was changed since. "
     "Send /needs to see the whole request anew."
 )
+SEE = "Send /needs to see what is asked now."
 #: The rest is shown on the web.
 MOST_SHOWN = 10
 ALL = "all"
+#: Kinds of items that /needs shows with their contents; letters only where one answers in words.
+SHOWN = frozenset({"approval", "question", "submission"})
+SHOWN_IN_WORDS = SHOWN | {"mail"}
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,7 @@ def new(ctx: Context, request: Asked) -> str:
 
 def abort(ctx: Context, request: Asked) -> str:
     agents.abort.body(ctx, agent=request.agent.id)
-    return f"The run of {request.agent.name} is aborted; something new starts it again."
+    return f"The run of {request.agent.name} is aborted; new work starts it again."
 
 
 def stop(ctx: Context, request: Asked) -> str:
@@ -152,43 +161,56 @@ def _whole(words: str) -> bool:
 
 
 def needs(ctx: Context, request: Asked) -> str:
-    """List everything that awaits the person; approvals and questions come with buttons."""
+    """List everything that awaits the person; what is decided or answered here comes in posts."""
     open_items = needs_you.here(ctx)
     if not open_items:
         return "Nothing awaits you."
     lines = [f"{plural(len(open_items), 'thing awaits', 'things await')} you."]
+    taps = registry.get(request.binding.adapter_type).taps
     shown = 0
     for item in open_items:
-        if item["kind"] in ("approval", "question") and shown < MOST_SHOWN:
+        if item["kind"] in (SHOWN if taps else SHOWN_IN_WORDS) and shown < MOST_SHOWN:
             shown += _show(ctx, request, item["kind"], item["id"])
         elif len(lines) <= MOST_SHOWN:
             lines.append(f"- {item['kind'].replace('_', ' ')}: {item['title']}")
     if shown:
-        lines.append("Each decision is in a message of its own.")
+        lines.append("Each of those that you can decide or answer here is in a message of its own.")
     return "\n".join(lines)
 
 
 def _show(ctx: Context, request: Asked, kind: str, item: str) -> bool:
     # Shown anew, so the earlier posts are withdrawn: there is one post of each item here.
-    for post in posts.about(ctx, f"{kind}:{item}"):
+    for post in posts.about(ctx, f"{items.SUBJECTS.get(kind, kind)}:{item}"):
         if (post.binding_id, post.conversation) == (request.binding.id, request.conversation):
             posts.withdraw(ctx, post, ctx.actor.id)
     if kind == "approval":
         approvals.show.body(ctx, approval=item)
-        items.show_approval(
-            ctx, request.binding, request.conversation, items.approval_of(ctx, item)
-        )
-        return True
-    question = items.question_of(ctx, item)
-    if question is not None:
-        items.show_question(ctx, request.binding, request.conversation, question)
-    return question is not None
+    return items.show(ctx, request.binding, request.conversation, kind, item) is not None
 
 
-def help_(_: Context, request: Asked) -> str:
+def help_(ctx: Context, request: Asked) -> str:
+    """List what can be done in this channel, with buttons or in words."""
+    taps = registry.get(request.binding.adapter_type).taps
     lines = [f"Messages from here go to {request.agent.name} as mail, in your name."]
     lines += [f"/{name} {command.help}" for name, command in COMMANDS.items()]
+    lines += [*_WITH_BUTTONS] if taps else [*_IN_WORDS]
+    if accounts.decisions_wait(ctx, request.binding):
+        lines.append(_CONFIRMED)
     return "\n".join(lines)
+
+
+_WITH_BUTTONS = (
+    "A button decides what stands above it. Reply to a question or a letter to answer it.",
+    "return NUMBER and what is missing: send back what was handed in",
+)
+_IN_WORDS = (
+    "Reply to a question with an option, its number or its first letters; to a letter to answer.",
+    "answer NUMBER and your answer: answer a question in a new message",
+    "approve NUMBER rREVISION: approve a request that was shown here, as it was shown",
+    "reject NUMBER and why; return NUMBER and what to change: decide such a request otherwise",
+    "accept NUMBER, or return NUMBER and what is missing: judge what was handed in",
+)
+_CONFIRMED = "Decisions and stops take effect once you confirm them where you signed in."
 
 
 COMMANDS = {
@@ -233,6 +255,9 @@ def tap(ctx: Context, binding: Binding, conversation: str, reference: str) -> Ta
         questions.answer.body(ctx, question=act["question"], answer=act["answer"])
         items.refresh(ctx, f"question:{act['question']}", ctx.actor.id)
         return Tapped(f"answer question {act['question']}")
+    if act["act"] == "accept":
+        judge(ctx, act)
+        return Tapped(f"accept outcome {act['outcome']}")
     return _decide(ctx, post, binding, act)
 
 
@@ -282,6 +307,27 @@ def _decide(ctx: Context, post: Post, binding: Binding, act: Mapping[str, Any]) 
     return Tapped(what)
 
 
+def require_handed_in(ctx: Context, act: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of a verdict; refused unless what was shown is what awaits it."""
+    outcome = lookup.find(ctx, OUTCOME, act["outcome"])
+    submission = submissions.handed_in(ctx, outcome)
+    if submission is None:
+        state = submission_posts.state(ctx, outcome)
+        raise Conflict(f"Nothing was done: nothing awaits a verdict. {state}".strip(), SEE)
+    if submission.id != act["submission"]:
+        raise Conflict("Nothing was done: it was handed in anew since it was shown here.", SEE)
+    return outcome
+
+
+def judge(ctx: Context, act: Mapping[str, Any]) -> str:
+    """Give the verdict on what was handed in, if it is what was shown; returns it in words."""
+    outcome = require_handed_in(ctx, act)
+    note = {"note": str(act.get("note") or "")}
+    ACTS[act["act"]].body(ctx, outcome=outcome.id, **note)
+    items.refresh(ctx, f"submission:{outcome.id}", ctx.actor.id)
+    return submission_posts.state(ctx, lookup.known_outcome(ctx, outcome.id))
+
+
 def _state(ctx: Context, post: Post) -> str:
     kind, _, item = post.subject.partition(":")
     if kind != "approval":
@@ -296,4 +342,6 @@ ACTS: Mapping[str, Any] = {
     "reject": approvals.reject,
     "revise": approvals.request_revision,
     "answer": questions.answer,
+    "accept": outcomes.complete,
+    "return": submitting.send_back,
 }

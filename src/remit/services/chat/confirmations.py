@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from remit.channels import registry
 from remit.clock import moment
 from remit.errors import Conflict, NotFound
 from remit.ids import BindingId, UserId, looks_like_id, short
 from remit.ids import is_part_of as is_part
 from remit.model.messaging.channel import Binding
-from remit.model.messaging.confirmation import CONFIRMATION_LASTS, Confirmation, MailDecisions
+from remit.model.messaging.confirmation import CONFIRMATION_LASTS, Confirmation
 from remit.model.organisation.decision import Decision, Effect
 from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
@@ -26,7 +25,6 @@ from remit.services.fields import Help, Reference
 from remit.services.new_rows import new_row
 from remit.services.surfaces import AsRoute
 from remit.store.messaging import confirmations as statements
-from remit.store.organisation import people
 
 _OWN = Decision(Effect.ALLOW, "self", "You asked for it yourself.", "rule:self")
 #: A person confirms a decision or dismisses it; nobody has hundreds of them.
@@ -34,13 +32,6 @@ MAX_WAITING = 50
 ConfirmationRef = Annotated[
     str, Reference("confirmation"), Help("Id of the confirmation, as the answer by mail says it.")
 ]
-
-
-def needed(ctx: Context, binding: Binding) -> bool:
-    """Return whether decisions through a binding wait for a confirmation."""
-    company = ctx.tx.existing(people.COMPANY)
-    is_sure = not registry.get(binding.adapter_type).forgeable
-    return not is_sure and company.mail_decisions is MailDecisions.CONFIRM
 
 
 def ask(ctx: Context, binding: Binding, account: str, act: decisions.Act) -> str:

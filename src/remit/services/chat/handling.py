@@ -4,7 +4,7 @@
     a command       calls the verb of the same name, as the linked person
     a tapped button takes its act, as the person who tapped
     a decision in words     such as `approve 3f2a91c0 r2`: as if its button was tapped
-    a reply to a question or an approval    answers it, or comments on it
+    a reply to what Remit showed            answers a question or a letter, or comments on a request
     anything else   is mail to the agent: from the person, or from outside
 
 Where others could write in the person's name, as into a mailbox, what changes something waits for a
@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from remit.clock import moment
 from remit.errors import Conflict, NotFound, Unavailable
 from remit.ids import FileId
-from remit.model.messaging.channel import Binding, Receipt, channel_address
+from remit.model.messaging.channel import Receipt
 from remit.model.messaging.chat import LinkedAccount
 from remit.model.messaging.mail import MOST_PER_TURN, Message
 from remit.model.organisation.decision import BY_REMIT, Decision, Effect
@@ -35,14 +34,14 @@ from remit.services.chat import (
     confirmations,
     decisions,
     intake,
-    items,
     posts,
     receivers,
+    replies,
 )
+from remit.services.chat.said import Said, reply
 from remit.services.command import FOR_REMIT, Context, command
-from remit.services.governance import approvals
 from remit.services.knowledge import documents
-from remit.services.messaging import mail, questions
+from remit.services.messaging import mail
 from remit.services.spending import limits
 from remit.store.messaging import chat as statements
 from remit.store.messaging import mail as mail_statements
@@ -61,32 +60,6 @@ _NOT_LINKED = (
     "account page or with `remit link {kind}`, and send it to me directly."
 )
 _LEFT_OUT = "[{name} was left out: {why}]"
-
-
-@dataclass(frozen=True)
-class Said:
-    """An inbound message, with its binding."""
-
-    id: str
-    epoch: int
-    binding: Binding
-    document: Mapping[str, Any]
-
-    @property
-    def conversation(self) -> str:
-        return str(self.document["conversation"])
-
-    @property
-    def text(self) -> str:
-        return str(self.document["text"])
-
-    @property
-    def sender(self) -> dict[str, str]:
-        return dict(self.document["sender"])
-
-    @property
-    def address(self) -> str:
-        return channel_address(self.binding.adapter_type, self.conversation)
 
 
 @command("chat.handle")
@@ -130,7 +103,7 @@ def handle_outside(
     elif incoming.document["tapped"] or commands.parse(incoming.text):
         here = {"binding": incoming.binding.id, "conversation": incoming.conversation}
         if (ctx.tx.one(statements.SHOWING_HERE, **here) or 0) < MOST_TOLD:  # not a whole room
-            _reply(ctx, incoming, _NOT_LINKED.format(kind=incoming.binding.adapter_type))
+            reply(ctx, incoming, _NOT_LINKED.format(kind=incoming.binding.adapter_type))
         ctx.record("chat.unlinked", on, {"who": incoming.sender["name"]})
         why = "not linked"
     else:
@@ -147,22 +120,17 @@ def _link(ctx: Context, incoming: Said, code: str) -> str:
     redeemed = accounts.redeem(ctx, binding, code)
     user = ctx.tx.existing(people.USER, user=redeemed.user_id)
     with ctx.acting_as(Principal(ActorKind.USER, user.id, user.name, operator=user.operator)):
-        if confirmations.needed(ctx, binding):
+        if accounts.decisions_wait(ctx, binding):
             where = {"binding": binding.id, "conversation": incoming.conversation}
             act = {"act": "link", "sender": sender, **where, "made_with": redeemed.made_with}
-            answer = confirmations.ask(ctx, binding, _account(incoming), act)
+            answer = confirmations.ask(ctx, binding, incoming.account, act)
             why = "link to be confirmed"
         else:
             accounts.link(ctx, binding, sender, incoming.conversation, redeemed.made_with)
             answer = decisions.LINKED.format(name=user.name)
             why = "linked"
-    _reply(ctx, incoming, answer)
+    reply(ctx, incoming, answer)
     return why
-
-
-def _account(incoming: Said) -> str:
-    """The account of the sender, as events name it."""
-    return f"{incoming.binding.adapter_type}:{incoming.sender['id']}"
 
 
 @command("chat.refused", FOR_REMIT)
@@ -171,7 +139,7 @@ def refused(ctx: Context, *, intake_id: str, epoch: int, sentence: str) -> shape
     incoming = _said(ctx, intake_id, epoch)
     ctx.enter(incoming.binding.company_id)
     ctx.allow_by_rule(BY_REMIT)
-    _reply(ctx, incoming, sentence)
+    reply(ctx, incoming, sentence)
     ctx.record("chat.refused", f"binding:{incoming.binding.id}", {"why": sentence[:300]})
     intake.end(ctx, incoming.id, epoch, "refused")
     return {"handled": "refused"}
@@ -190,7 +158,7 @@ def _said(ctx: Context, intake_id: str, epoch: int) -> Said:
 def _by_person(
     ctx: Context, incoming: Said, account: LinkedAccount, files: Sequence[Mapping[str, Any]]
 ) -> str:
-    to_confirm = confirmations.needed(ctx, incoming.binding)
+    to_confirm = accounts.decisions_wait(ctx, incoming.binding)
     if incoming.document["tapped"]:
         return _tap(ctx, incoming, str(incoming.document["tapped"]), to_confirm=to_confirm)
     named = commands.parse(incoming.text)
@@ -198,16 +166,20 @@ def _by_person(
         return _ask(ctx, incoming, _act_of(incoming, *named))
     if named is not None:
         return _command(ctx, incoming, account, *named)
+    answer = replies.answer_in_words(ctx, incoming.text)
+    if answer is not None:
+        return replies.answer(ctx, incoming, *answer)
     act = decisions.in_words(ctx, incoming.binding, incoming.conversation, incoming.text)
     if act is not None and to_confirm:
         return _ask(ctx, incoming, act)
     if act is not None:
-        _reply(ctx, incoming, decisions.carry_out(ctx, act))
-        return f"{act['act']} approval {act['approval']}"
-    if (subject := _reply_to_post(ctx, incoming)) is not None:
-        return f"reply to {subject}"
+        reply(ctx, incoming, decisions.carry_out(ctx, act))
+        return f"{act['act']} {decisions.subject(act).replace(':', ' ')}"
+    subject = replies.answered_subject(ctx, incoming)
+    if (done := _reply_to(ctx, incoming, subject, files)) is not None:
+        return done
     if incoming.text.strip().startswith("/"):
-        _reply(ctx, incoming, "There is no such command here. /help lists them.")
+        reply(ctx, incoming, "There is no such command here. /help lists them.")
         return "unknown command"
     _as_mail(ctx, incoming, files)
     return "mail"
@@ -216,19 +188,19 @@ def _by_person(
 def _tap(ctx: Context, incoming: Said, reference: str, *, to_confirm: bool) -> str:
     here = incoming.binding, incoming.conversation
     act = commands.act_of(ctx, *here, reference) if to_confirm else None
-    if act is not None and "approval" in act:
+    if act is not None and act["act"] != "answer":
         return _ask(ctx, incoming, decisions.bound(ctx, act))
     done = commands.tap(ctx, *here, reference)
     if done.say:
-        _reply(ctx, incoming, done.say)
+        reply(ctx, incoming, done.say)
     return done.what
 
 
 def _ask(ctx: Context, incoming: Said, act: decisions.Act) -> str:
     """Have the person confirm what the message decides."""
     decisions.require(ctx, act)
-    answer = confirmations.ask(ctx, incoming.binding, _account(incoming), act)
-    _reply(ctx, incoming, answer)
+    answer = confirmations.ask(ctx, incoming.binding, incoming.account, act)
+    reply(ctx, incoming, answer)
     return f"{act['act']} to be confirmed"
 
 
@@ -250,61 +222,66 @@ def _command(ctx: Context, incoming: Said, account: LinkedAccount, name: str, wo
     conversation = incoming.conversation
     if chosen.private and not incoming.document["direct"]:
         if account.binding_id != incoming.binding.id:
-            _reply(ctx, incoming, "Ask me that directly, not in a room with others.")
+            reply(ctx, incoming, "Ask me that directly, not in a room with others.")
             return f"/{name} in a room"
         conversation = account.conversation
-        _reply(ctx, incoming, "I answered you directly.")
+        reply(ctx, incoming, "I answered you directly.")
     agent = lookup.known_agent(ctx, incoming.binding.agent_id)
     request = commands.Asked(incoming.binding, agent, conversation, words)
     answer = chosen.run(ctx, request)
-    answers = incoming.document["id"] if conversation == incoming.conversation else None
-    posts.put(ctx, incoming.binding, conversation, answer, reply_to=answers)
+    if conversation == incoming.conversation:
+        reply(ctx, incoming, answer)
+    else:
+        posts.put(ctx, incoming.binding, conversation, answer)
     return f"/{name}"
 
 
-def _reply_to_post(ctx: Context, incoming: Said) -> str | None:
-    """Handle a reply to a post: an answer to a question, or a comment on an approval; returns the
-    subject of the post."""
-    outside, text = incoming.document["reply_to"], incoming.text.strip()
-    if outside is None:
+def _reply_to(
+    ctx: Context, incoming: Said, subject: str, files: Sequence[Mapping[str, Any]]
+) -> str | None:
+    """Handle a reply to a post with a subject; None if it is ordinary mail."""
+    kind, _, item = subject.partition(":")
+    letter = lookup.message_row(ctx, item) if kind == "message" else None
+    if letter is not None and replies.has_author(letter):
+        _as_mail(ctx, incoming, files, letter)
+        return f"reply to {subject}"
+    text = incoming.text.strip()
+    if not text or kind not in replies.TO_ITEMS:
         return None
-    post = ctx.tx.one(statements.POST_BY_OUTSIDE, binding=incoming.binding.id, outside=outside)
-    if post is None or post.conversation != incoming.conversation or not text:
-        return None
-    kind, _, item = post.subject.partition(":")
-    if kind == "question":
-        questions.answer.body(ctx, question=item, answer=text)
-        items.refresh(ctx, post.subject, ctx.actor.id)
-        return post.subject
-    if kind == "approval":
-        approvals.comment.body(ctx, approval=item, body=text)
-        _reply(ctx, incoming, "Your comment is with the approval.")
-        return post.subject
-    return None
+    return replies.TO_ITEMS[kind](ctx, incoming, item, text)
 
 
-def _as_mail(ctx: Context, incoming: Said, files: Sequence[Mapping[str, Any]]) -> Message:
-    """Send a message to the agent as mail; the agent's answer goes back to its conversation."""
+def _as_mail(
+    ctx: Context,
+    incoming: Said,
+    files: Sequence[Mapping[str, Any]],
+    answered: Message | None = None,
+) -> Message:
+    """Send a message as mail: to the agent, whose answer goes back to the conversation, or to the
+    author of the letter that it answers."""
     binding = incoming.binding
     attached = [_file(ctx, incoming, file) for file in files if "why" not in file]
     notes = [
         _LEFT_OUT.format(name=file["name"], why=file["why"]) for file in files if "why" in file
     ]
     text = "\n".join([*([incoming.text] if incoming.text.strip() else []), *notes])
-    message = mail.post(
-        ctx,
-        to=f"agent:{binding.agent_id}",
-        text=text,
-        subject=incoming.document["subject"],
-        attachments=attached,
-        reply_to=_answered(ctx, incoming),
-        from_channel=incoming.address,
-        outside_sender=incoming.sender["name"],
-    )
+    if answered is not None:
+        message = replies.to_author(ctx, incoming, answered, text, attached)
+    else:
+        message = mail.post(
+            ctx,
+            to=f"agent:{binding.agent_id}",
+            text=text,
+            subject=incoming.document["subject"],
+            attachments=attached,
+            reply_to=_answered(ctx, incoming),
+            from_channel=incoming.address,
+            outside_sender=incoming.sender["name"],
+        )
     if ctx.actor.kind is ActorKind.USER:
         why_not = mail.not_started(ctx, message)
         if why_not is not None:
-            _reply(ctx, incoming, why_not)
+            reply(ctx, incoming, why_not)
     digest = hashlib.sha256(text.encode()).hexdigest()
     receipt = Receipt(binding.id, incoming.document["id"], binding.company_id, message.id, digest)
     ctx.tx.add(receipt)
@@ -350,7 +327,3 @@ def _refuse_flood(ctx: Context, incoming: Said) -> None:
     if until is not None:
         sentence = f"Strangers have used up their runs of this hour, until {moment(until)}."
         raise Unavailable(sentence, code=limits.REACHED)
-
-
-def _reply(ctx: Context, incoming: Said, text: str) -> None:
-    posts.put(ctx, incoming.binding, incoming.conversation, text, reply_to=incoming.document["id"])

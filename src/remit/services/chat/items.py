@@ -1,7 +1,8 @@
-"""Approvals and questions as a chat shows them: the text, and a button for each answer.
+"""Approvals and questions as a chat shows them: the text, and the acts.
 
-A tap is an act of the person who taps. A button names the revision that was shown, so that the
-decision is about that one. A request that a chat cannot show whole cannot be approved there.
+An act is a button, or a line to write where there are no buttons (`offers`); it is an act of the
+person who takes it. It names the revision that was shown, so that the decision is about that one. A
+request that a chat cannot show whole cannot be approved there.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from remit.channels import registry
 from remit.ids import short
 from remit.model.messaging.channel import Binding
 from remit.model.messaging.chat import Post
-from remit.model.messaging.question import Question, QuestionStatus
+from remit.model.messaging.question import Question, QuestionStatus, are_numbered
 from remit.model.organisation.approval import Approval, ApprovalStatus
 from remit.model.organisation.statement import FENCE, as_text
 from remit.model.spelling import spelled, spelled_lines
 from remit.model.text import digest_of
 from remit.services import lookup
-from remit.services.chat import posts
+from remit.services.chat import letter_posts, offers, outside_threads, posts, submission_posts
+from remit.services.chat.offers import Offer
 from remit.services.command import Context
 from remit.services.governance import approval_engine, statement
+from remit.services.messaging import answering, letters
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import governance, people
 
@@ -33,29 +36,35 @@ _STATES = {
 }
 #: Below a post that does not show the present request.
 STALE = "This was revised meanwhile; /needs shows the present request."
+HOW_TO_ANSWER = "Reply to this message to answer."
+HOW_TO_CHOOSE = (
+    "Reply to this message with one of them, or its number; to answer in other words, begin with "
+    "`other:`."
+)
 _LONGEST_LABEL = 60
+#: Subjects of posts whose items are called otherwise in the list of what awaits a person.
+SUBJECTS = {"mail": "message"}
 
 
 def show_approval(ctx: Context, binding: Binding, conversation: str, approval: Approval) -> Post:
     """Post an approval for somebody who may read it, with buttons for its revision."""
     text, whole = approval_text(ctx, approval)
-    digest = digest_of(text)
+    digest, place = digest_of(text), offers.place(ctx, "approval", approval.id)
     is_open = approval.status is ApprovalStatus.PENDING
-    takes_words = is_open and not registry.get(binding.adapter_type).taps
-    if takes_words:
-        whole = whole and posts.fits(binding, text + _in_words(ctx, approval, whole=True))
-        text += _in_words(ctx, approval, whole=whole)
-    whole = whole and posts.fits(binding, text)
-    too_long = f"It is too long to be shown here. Read and approve it: {_place(ctx, approval)}"
+    written = offers.lines(binding, approval_offers(approval, whole=True), place)
+    whole = whole and posts.fits(binding, text + written)
+    text += offers.lines(binding, approval_offers(approval, whole=whole), place)
+    too_long = f"It is too long to be shown here. Read and approve it: {place}"
     return posts.put_item(
         ctx,
         binding,
         conversation,
         posts.parts_of(binding, text, too_long),
         subject=f"approval:{approval.id}",
-        buttons=approval_buttons(approval, whole=whole),
+        buttons=approval_offers(approval, whole=whole),
         mark="" if is_open else approval_state(ctx, approval),
         shows=f"{approval.revision} {digest}",
+        title=text.partition("\n")[0],
     )
 
 
@@ -66,17 +75,9 @@ def approval_text(ctx: Context, approval: Approval) -> tuple[str, bool]:
     title = f"Approval {short(approval.id)} r{approval.revision}: {summary}"
     text = as_text(stated, ctx.outside_url or "")
     if not stated["whole"]:
-        text += f"\n\nA part of it cannot be shown here. Look at it: {_place(ctx, approval)}"
+        place = offers.place(ctx, "approval", approval.id)
+        text += f"\n\nA part of it cannot be shown here. Look at it: {place}"
     return f"{title}\n\n{text}", stated["whole"]
-
-
-def _in_words(ctx: Context, approval: Approval, *, whole: bool) -> str:
-    """Words below an approval where no buttons are shown; its post has their references."""
-    named = f"{short(approval.id)} r{approval.revision}"
-    acts = [f"approve {named}"] if whole else []
-    acts += [f"reject {named} and why", f"return {named} and what to change"]
-    there = f"Or decide it there: {_place(ctx, approval)}"
-    return "\n".join(["\n\nTo decide, reply with one of these lines:", *acts, there])
 
 
 def approval_state(ctx: Context, approval: Approval) -> str:
@@ -87,36 +88,37 @@ def approval_state(ctx: Context, approval: Approval) -> str:
     return f"{state}{' by ' + by if by else ''}{note}"
 
 
-def approval_buttons(approval: Approval, *, whole: bool) -> Sequence[Sequence[posts.Act]]:
-    """Buttons of an approval; one that is not shown whole cannot be approved here."""
+def approval_offers(approval: Approval, *, whole: bool) -> Sequence[Sequence[Offer]]:
+    """Acts of an approval; one that is not shown whole cannot be approved here."""
     if approval.status is not ApprovalStatus.PENDING:
         return ()
     about = {"approval": approval.id, "revision": approval.revision}
-    row: list[posts.Act] = [("Approve", {"act": "approve", **about})] if whole else []
-    row += [("Reject", {"act": "reject", **about}), ("Send back", {"act": "revise", **about})]
+    named = f"{short(approval.id)} r{approval.revision}"
+    row = [Offer({"act": "approve", **about}, f"approve {named}", "Approve")] if whole else []
+    row += [
+        Offer({"act": "reject", **about}, f"reject {named} and why", "Reject"),
+        Offer({"act": "revise", **about}, f"return {named} and what to change", "Send back"),
+    ]
     return (row,)
-
-
-def _place(ctx: Context, approval: Approval) -> str:
-    """Where an approval is decided, besides a chat: its page, or the command."""
-    if ctx.outside_url is not None:
-        return f"{ctx.outside_url}/approvals/{approval.id}"
-    return f"`remit approval show {short(approval.id)}`"
 
 
 def show_question(ctx: Context, binding: Binding, conversation: str, question: Question) -> Post:
     """Post a question for somebody who may read it; each option is a button."""
     taps = registry.get(binding.adapter_type).taps
     text = question_text(ctx, question, taps=taps)
-    is_shown = taps and posts.fits(binding, text)
+    letter = answering.letter_of(ctx, question)
+    words = " ".join(spelled(question.text.partition("\n")[0]).split())
+    asker = _name(ctx, question.agent_id, None)
     return posts.put_item(
         ctx,
         binding,
         conversation,
         posts.parts_of(binding, text, "It is too long to be shown here. Reply to answer."),
         subject=f"question:{question.id}",
-        buttons=question_buttons(question) if is_shown else (),
+        buttons=question_offers(question) if taps and posts.fits(binding, text) else (),
         mark=question_state(question),
+        title=f"Question from {asker}: {words}"[: offers.LONGEST_TITLE],
+        thread=outside_threads.of(ctx, binding, conversation, letter),
     )
 
 
@@ -125,9 +127,22 @@ def question_text(ctx: Context, question: Question, *, taps: bool) -> str:
     options: list[str] = json.loads(question.options)
     lines = [f"Question from {_name(ctx, question.agent_id, None)}:"]
     lines += [f"{FENCE}{line}" for line in spelled_lines(question.text)]
+    how = HOW_TO_ANSWER
     if options and not (taps and max(map(len, options)) <= _LONGEST_LABEL):
-        lines += ["", "Options:", *(f"{FENCE}{spelled(option)}" for option in options)]
-    return "\n".join([*lines, "", "Reply to this message to answer."])
+        lines += ["", "Options:", *option_lines(options)]
+        how = HOW_TO_CHOOSE
+    if not taps:
+        how += f" In a new message, begin with `answer {short(question.id)}`."
+    return "\n".join([*lines, "", how])
+
+
+def option_lines(options: Sequence[str]) -> list[str]:
+    """Return the lines that list the options of a question, with the numbers that name them."""
+    numbered = are_numbered(options)
+    return [
+        f"{FENCE}{f'{number}. ' if numbered else ''}{spelled(option)}"
+        for number, option in enumerate(options, 1)
+    ]
 
 
 def question_state(question: Question) -> str:
@@ -137,13 +152,28 @@ def question_state(question: Question) -> str:
     return "It was withdrawn." if question.status is QuestionStatus.CANCELLED else ""
 
 
-def question_buttons(question: Question) -> Sequence[Sequence[posts.Act]]:
+def question_offers(question: Question) -> Sequence[Sequence[Offer]]:
     if question.status is not QuestionStatus.OPEN:
         return ()
+    about = {"act": "answer", "question": question.id}
     return [
-        [(option[:_LONGEST_LABEL], {"act": "answer", "question": question.id, "answer": option})]
+        [Offer({**about, "answer": option}, option, option[:_LONGEST_LABEL])]
         for option in json.loads(question.options)
     ]
+
+
+def show(ctx: Context, binding: Binding, conversation: str, kind: str, item: str) -> Post | None:
+    """Post an item that awaits a person, if it is of a kind that is shown with its contents."""
+    if kind == "approval":
+        return show_approval(ctx, binding, conversation, approval_of(ctx, item))
+    if kind == "question" and (question := question_of(ctx, item)) is not None:
+        return show_question(ctx, binding, conversation, question)
+    if kind == "submission":
+        return submission_posts.show(ctx, binding, conversation, item)
+    letter = lookup.message_row(ctx, item) if kind == "mail" else None
+    if letter is not None and letters.sees(ctx, letter):
+        return letter_posts.show(ctx, binding, conversation, letter)
+    return None
 
 
 def approval_of(ctx: Context, subject: str) -> Approval:
@@ -165,7 +195,9 @@ def refresh(ctx: Context, subject: str, by: str = "") -> int:
         result = ""
         if kind == "approval":
             result = _result(ctx, post, approval_of(ctx, item))
-        elif (question := question_of(ctx, item)) is not None:
+        elif kind == "submission":
+            result = submission_posts.state(ctx, lookup.known_outcome(ctx, item))
+        elif kind == "question" and (question := question_of(ctx, item)) is not None:
             result = question_state(question)
         marked += bool(result) and posts.mark(ctx, post, result, by)
     return marked

@@ -11,7 +11,7 @@ they are shown, and do something, only while each part is there as it was made.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from remit.channels import parts, registry
@@ -19,11 +19,19 @@ from remit.channels.contract import Channel
 from remit.ids import new_reference, token_digest
 from remit.model.messaging import authorship
 from remit.model.messaging.channel import Binding
-from remit.model.messaging.chat import BUTTON_LASTS, MAX_PARTS, ButtonReference, Post
-from remit.model.messaging.mail import DeliveryStatus
+from remit.model.messaging.chat import (
+    BUTTON_LASTS,
+    MAX_PARTS,
+    NO_THREAD,
+    ButtonReference,
+    OutsideThread,
+    Post,
+)
+from remit.model.messaging.mail import DeliveryStatus, answer_subject
 from remit.model.spelling import spelled
 from remit.services import shapes
 from remit.services.chat import receivers
+from remit.services.chat.offers import Offer
 from remit.services.command import FOR_REMIT, Context, command
 from remit.services.queues import DELIVERY_LEASE, MAY_HAVE_IT, Deliveries
 from remit.store.messaging import channels as channel_statements
@@ -37,8 +45,6 @@ _LONGEST_MARK = 360
 _BEFORE_MARK = "\n\n→ "
 _ROOM_FOR_MARK = _LONGEST_MARK + 10
 _INCOMPLETE = "Not every part of this arrived, so it cannot be decided here. /needs shows it anew."
-#: A label, and the act of its button: `act` and the act's arguments.
-Act = tuple[str, Mapping[str, Any]]
 _QUEUE = Deliveries(
     statements.POSTS,
     delivered="post.deliver",
@@ -58,12 +64,15 @@ def put(
     text: str,
     *,
     subject: str = "",
+    title: str = "",
+    thread: OutsideThread = NO_THREAD,
     reply_to: str | None = None,
 ) -> Post:
     """Queue a post of one part in a conversation; a text that is too long is cut."""
     channel = registry.get(binding.adapter_type)
     shown = parts.cut(text, channel.longest_shown - _ROOM_FOR_AUTHOR, channel.size)
-    return put_item(ctx, binding, conversation, [shown], subject=subject, reply_to=reply_to)
+    about: Any = {"subject": subject, "title": title, "thread": thread, "reply_to": reply_to}
+    return put_item(ctx, binding, conversation, [shown], **about)
 
 
 def put_item(
@@ -73,22 +82,28 @@ def put_item(
     texts: Sequence[str],
     *,
     subject: str,
-    buttons: Sequence[Sequence[Act]] = (),
+    buttons: Sequence[Sequence[Offer]] = (),
     mark: str = "",
     shows: str = "",
+    title: str = "",
+    thread: OutsideThread = NO_THREAD,
     reply_to: str | None = None,
 ) -> Post:
     """Queue a post in parts, such as `parts_of` makes; returns the last one, which has the buttons.
 
-    `shows` identifies the state of the item that it shows. The channel gets the references of the
-    buttons; only their digests are stored.
+    `shows` identifies the state of the item that it shows. `title` is its subject line unless it
+    goes on with a thread, whose subject it keeps. The channel gets the references of the buttons;
+    only their digests are stored.
     """
     ids = [ctx.ids.new() for _ in texts]  # in order, because posts are sent in that order
-    rows = [[(label, new_reference(), act) for label, act in line] for line in buttons]
-    # A channel without buttons takes the acts in words; `decisions` finds them by their references.
+    rows = [[(offer, new_reference()) for offer in line] for line in buttons]
+    # Acts without a button are taken in words; `decisions` finds them by their references.
     taps = registry.get(binding.adapter_type).taps
-    shown = [[(label, reference) for label, reference, _ in line] for line in rows if taps]
-    content = {"mark": _mark_of(binding, mark), "reply_to": reply_to, "shows": shows}
+    tappable = [[(offer.label, ref) for offer, ref in line if offer.label] for line in rows if taps]
+    shown = [line for line in tappable if line]
+    content: dict[str, object] = {"mark": _mark_of(binding, mark), "reply_to": reply_to}
+    content |= {"title": answer_subject(thread.subject) or title, "earlier": thread.ids}
+    content["shows"] = shows
     for number, (post_id, text) in enumerate(zip(ids, texts, strict=True), 1):
         is_last = number == len(ids)
         post = Post(
@@ -107,13 +122,13 @@ def put_item(
             parts=len(ids),
         )
         ctx.tx.add(post)
-    for _, reference, act in (button for line in rows for button in line):
+    for offer, reference in (button for line in rows for button in line):
         # Short enough for any channel, long enough not to be guessed.
         button = ButtonReference(
             digest=token_digest(reference),
             company_id=post.company_id,
             post_id=post.id,
-            act=json.dumps(dict(act)),
+            act=json.dumps(dict(offer.act)),
             expires_at=ctx.now + BUTTON_LASTS,
         )
         ctx.tx.add(button)
@@ -238,10 +253,12 @@ def _brief(ctx: Context, post: Post) -> shapes.ClaimedPostShape:
             "address": f"channel:{binding.adapter_type}:{post.conversation}",
             "conversation": post.conversation,
             "subject": "",
+            "title": document.get("title", ""),
             "body": authorship.by_remit(text, post.part, post.parts),
             "thread": post.id,
             "reply_to": None,
             "reply_to_outside": document["reply_to"] if post.part == 1 else None,
+            "earlier": document.get("earlier", []),
             "created_at": post.created_at,
             "attempt": post.attempt,
             "again": post.outside_id is None and (post.ended_why or "").endswith(MAY_HAVE_IT),

@@ -127,7 +127,7 @@ class ConfirmationShape(TypedDict):
     id: str
     company_id: str
     account: str
-    #: Effect of the confirmation: approve, reject, revise, command or link.
+    #: Effect of the confirmation: approve, reject, revise, accept, return, command or link.
     act: str
     subject: str
     title: str

@@ -29,10 +29,12 @@ from remit.services.screens import needs_you
 from remit.services.shape_basics import JsonObject
 from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as chat_statements
+from remit.store.messaging import confirmations
 from remit.store.messaging import notices as statements
+from remit.store.organisation import governance, people
 from remit.store.organisation import halts as halt_statements
-from remit.store.organisation import people
 
+_DEALT_WITH = "✓ Dealt with."
 _MOST_PEOPLE = 500
 #: At most so many posts are updated; older ones stay as they are.
 _MOST_SHOWN = 200
@@ -50,6 +52,8 @@ class Person:
     usual: tuple[str, ...]
     possible: tuple[str, ...]
     needs: Needs
+    #: By channel, since when the person has a linked account there.
+    linked: Mapping[str, Micros]
 
     def ways(self, kind: str) -> Sequence[str]:
         """Return the ways for a kind. If a route names only ways that do not work, the default
@@ -125,26 +129,38 @@ def _people(ctx: Context, commands: Sequence[str]) -> dict[str, Person]:
         chats = chats_of(ctx, user)
         rules = Rules.read(ruled[user].rules) if user in ruled else Rules()
         needs = needs_of(ctx, user)
-        persons[user] = Person(user, rules, (*ways, *chats[:1]), (*ways, *chats), needs)
+        since = {kind: min(_linked_since(ctx, user, kind)) for kind in chats}
+        persons[user] = Person(user, rules, (*ways, *chats[:1]), (*ways, *chats), needs, since)
     return persons
 
 
 def _tell(ctx: Context, person: Person) -> int:
-    """Queue a notice for each item, unless it belongs in the digest or is too recent."""
+    """Queue a notice for each item, unless it belongs in the digest or is too recent. A letter of
+    before the person linked an account is no news there."""
     new = 0
     for item in person.needs.values():
         since = from_iso(item["since"]) if item["since"] else ctx.now
         if person.rules.is_gathered(item["kind"]) or not person.rules.is_told(since, ctx.now):
             continue
         for way in person.ways(item["kind"]):
-            new += _tell_of(ctx, person, way, item)
+            is_old = item["kind"] == "mail" and since < person.linked.get(way, 0)
+            if not is_old and not _is_asked_there(ctx, person, way, item):
+                new += _tell_of(ctx, person, way, item)
     return new
 
 
+def _is_asked_there(ctx: Context, person: Person, way: str, item: Mapping[str, Any]) -> bool:
+    """Return whether a decision to confirm came by this way, where the answer to it says so."""
+    if item["kind"] != "confirmation":
+        return False
+    row = ctx.tx.one(confirmations.OF_USER, id=item["id"], user=person.user)
+    return row is not None and row.account.partition(":")[0] == way
+
+
 def _tell_of(ctx: Context, person: Person, way: str, item: Mapping[str, Any], **more: Any) -> int:
-    if _is_known(ctx, person, way, item):
-        return 0
     due = person.rules.not_before(item["kind"], ctx.now)
+    if _is_known(ctx, person, way, item):
+        return _tell_again(ctx, person, way, item, due)
     new_notice(ctx, person.user, way, item, due, **more)
     return 1
 
@@ -152,6 +168,31 @@ def _tell_of(ctx: Context, person: Person, way: str, item: Mapping[str, Any], **
 def _is_known(ctx: Context, person: Person, way: str, item: Mapping[str, Any]) -> bool:
     about = {"user": person.user, "way": way, "kind": item["kind"], "subject": item["id"]}
     return ctx.tx.one(statements.KNOWN, **about) is not None
+
+
+def _tell_again(
+    ctx: Context, person: Person, way: str, item: Mapping[str, Any], due: Micros
+) -> int:
+    """Queue a notice in a chat again if its item was asked for anew since; returns how many that
+    are. The outside of a webhook would take it for a repeat."""
+    since = _asked_at(ctx, item)
+    if way in tuple(Way) or not 0 < since <= ctx.now:  # the clock may have been set back
+        return 0
+    about = {"by_way": way, "of_kind": item["kind"], "subject": item["id"]}
+    return ctx.tx.run(statements.RENEW, **about, user=person.user, since=since, due=due)
+
+
+def _asked_at(ctx: Context, item: Mapping[str, Any]) -> Micros:
+    """Return when an item was asked for last, which may be again after it was sent back; 0 for one
+    that is asked for once."""
+    if item["kind"] == "submission":
+        return from_iso(item["since"]) if item["since"] else 0
+    if item["kind"] == "approval":
+        approval = items.approval_of(ctx, item["id"])
+        about = {"approval": approval.id, "number": approval.revision}
+        revision = ctx.tx.one(governance.REVISION, **about) if approval.revision > 1 else None
+        return revision.created_at if revision is not None else 0
+    return 0
 
 
 def _digest(ctx: Context, person: Person) -> int:
@@ -256,7 +297,9 @@ def _settle(ctx: Context, notice: Notice, needs: Mapping[tuple[str, str], object
         return 0
     user = ctx.tx.existing(people.USER, user=notice.user_id)
     with ctx.acting_as(Principal(ActorKind.USER, user.id, user.name)):
-        if post.subject:
+        if notice.kind == "mail" and post.subject:
+            posts.mark(ctx, post, _DEALT_WITH)
+        elif post.subject:
             items.refresh(ctx, post.subject)
         else:
             for item in over:
@@ -283,16 +326,13 @@ def text_of(document: Mapping[str, Any]) -> str:
         lines.append(f"{document['kind'].replace('_', ' ')}, from {document['agent']}")
     lines += [str(document[key]) for key in ("cause", "next") if document.get(key)]
     shown = [spelled(" ".join(line.split())) for line in lines]
-    return "\n".join([*shown, *(["✓ Dealt with."] if document.get("settled") else [])])
+    return "\n".join([*shown, *([_DEALT_WITH] if document.get("settled") else [])])
 
 
 def _post(ctx: Context, binding: Binding, conversation: str, document: Mapping[str, Any]) -> Post:
     kind, subject = document["kind"], document["subject"]
-    if kind == "question" and (question := items.question_of(ctx, subject)) is not None:
-        return items.show_question(ctx, binding, conversation, question)
-    if kind == "approval":
-        return items.show_approval(ctx, binding, conversation, items.approval_of(ctx, subject))
-    return posts.put(ctx, binding, conversation, text_of(document))
+    shown = items.show(ctx, binding, conversation, kind, subject)
+    return shown or posts.put(ctx, binding, conversation, text_of(document))
 
 
 def _linked(ctx: Context, user: str) -> list[LinkedAccount]:
@@ -300,6 +340,10 @@ def _linked(ctx: Context, user: str) -> list[LinkedAccount]:
     company's bot could read what is sent through it."""
     accounts = ctx.tx.all(chat_statements.ACCOUNTS_OF_USER, user=user)
     return [account for account in accounts if account.company_id == ctx.company]
+
+
+def _linked_since(ctx: Context, user: str, kind: str) -> list[Micros]:
+    return [account.created_at for account in _linked(ctx, user) if account.kind == kind]
 
 
 def _binding(ctx: Context, account: LinkedAccount) -> Binding | None:

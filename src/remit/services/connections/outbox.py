@@ -14,10 +14,10 @@ from remit.errors import BadInput, Conflict
 from remit.ids import AgentId, MessageId
 from remit.model.messaging import authorship
 from remit.model.messaging.channel import LARGEST_TEXT, ChannelDelivery
-from remit.model.messaging.mail import DeliveryStatus, Message
+from remit.model.messaging.mail import DeliveryStatus, Message, answer_subject
 from remit.model.work.file import File
 from remit.services import lookup, shapes, views
-from remit.services.chat import receivers
+from remit.services.chat import outside_threads, receivers
 from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.messaging import letters
 from remit.services.organisation import halts
@@ -125,6 +125,9 @@ def claim(
     sent = _sent(ctx, message)
     body, _ = letters.body_of(ctx, sent)
     author = lookup.name_of(ctx, delivery.agent_id)
+    conversation = delivery.address.split(":", 2)[2]
+    answered = _sent(ctx, sent.reply_to) if sent.reply_to is not None else None
+    thread = outside_threads.of(ctx, binding, conversation, answered)
     if not registry.get(delivery.adapter_type).names_authors:
         body = authorship.by_agent(author, body)
     return {
@@ -135,17 +138,30 @@ def claim(
             "id": sent.id,
             "sender": f"agent:{author}",
             "address": delivery.address,
-            "conversation": delivery.address.split(":", 2)[2],
+            "conversation": conversation,
             "subject": sent.subject,
+            "title": answer_subject(thread.subject),
             "body": body,
             "thread": sent.thread_id,
             "reply_to": sent.reply_to,
-            "reply_to_outside": ctx.tx.one(statements.OUTSIDE_ID, message=sent.reply_to or ""),
+            "reply_to_outside": _answered_there(ctx, delivery, answered),
+            "earlier": list(thread.ids),
             "created_at": sent.created_at,
             "attempt": delivery.attempt + 1,
             "again": again,
         },
     }
+
+
+def _answered_there(
+    ctx: Context, delivery: ChannelDelivery, answered: Message | None
+) -> str | None:
+    """Return the chat system's id of the message that one answers, if it came from the very place
+    that the answer goes to: an answer may go to whoever wrote, and to nobody else."""
+    if answered is None or answered.channel != delivery.address:
+        return None
+    receipt = ctx.tx.one(statements.RECEIPT_OF, message=answered.id)
+    return None if receipt is None else receipt.outside_id
 
 
 @command("outbox.delivered", FOR_REMIT, Added("outside", None))

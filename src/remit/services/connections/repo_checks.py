@@ -28,7 +28,11 @@ _CheckName = Annotated[str, Exact(64), Help("Name of the check, such as test.")]
         "set_repo_check",
         spelled={"repo": "name"},
     ),
-    AsCommand("repo check", said="{name} is run on what is proposed from now on."),
+    AsCommand(
+        "repo check",
+        said="{name} is run on what is proposed from now on.",
+        examples=('remit repo check site tests "make test" --required',),
+    ),
 )
 def set_check(
     ctx: Context,
@@ -76,7 +80,11 @@ def set_check(
         "remove_repo_check",
         spelled={"repo": "name"},
     ),
-    AsCommand("repo uncheck", said="{name} is not run any more."),
+    AsCommand(
+        "repo uncheck",
+        said="{name} is not run any more.",
+        examples=("remit repo uncheck site tests",),
+    ),
 )
 def remove_check(
     ctx: Context, *, company: CompanyRef | None, repo: _RepoName, check: _CheckName

@@ -241,7 +241,15 @@ class AroundNew(AroundForge, Pushed, total=False):
     *(Added(name, None) for name in (*FORGE_FIELDS, *PUSH_FIELDS)),
     Added("instructions", None),
     AsRoute("POST /companies/{companyId}/repos", "add_repo", 201),
-    AsCommand("repo add", said="{name} is added.", spelled={"url": "address"}),
+    AsCommand(
+        "repo add",
+        said="{name} is added.",
+        spelled={"url": "address"},
+        examples=(
+            "remit repo add site https://github.com/example/site.git",
+            "remit repo add site https://github.com/example/site.git --secret github",
+        ),
+    ),
 )
 def add(
     ctx: Context,
@@ -271,7 +279,11 @@ def add(
 @command(
     "repos.set_forge",
     AsRoute("POST /companies/{companyId}/repos/{name}/forge", "set_forge"),
-    AsCommand("repo forge", said="The forge of {name} is set."),
+    AsCommand(
+        "repo forge",
+        said="The forge of {name} is set.",
+        examples=("remit repo forge site github --api-secret github",),
+    ),
 )
 def set_forge(
     ctx: Context,

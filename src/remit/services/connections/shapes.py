@@ -365,10 +365,12 @@ class ParcelShape(TypedDict):
     address: str
     conversation: str
     subject: str
+    title: str
     body: str
     thread: str
     reply_to: str | None
     reply_to_outside: str | None
+    earlier: list[str]
     created_at: Micros
     attempt: int
     again: bool

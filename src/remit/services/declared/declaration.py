@@ -32,6 +32,8 @@ class Plan:
     replaced: list[str] = field(default_factory=list)
     #: Rights over the machine, which a file does not give.
     left_out: list[str] = field(default_factory=list)
+    #: Agents that a budget of money does not hold.
+    warnings: list[shapes.AgentWarningShape] = field(default_factory=list)
 
     def add(
         self, path: str, kind: str, name: str, action: str, changes: list[Any] | None = None

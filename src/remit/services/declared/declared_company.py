@@ -7,7 +7,7 @@ So no event is ever lost, and applying the same file again changes nothing.
 """
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +39,7 @@ from remit.services.organisation import permissions
 from remit.services.people import companies
 from remit.services.rights import grants
 from remit.services.shape_basics import JsonObject
+from remit.services.spending import promises
 from remit.services.verbs import Added
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import people
@@ -84,6 +85,7 @@ def apply(
         "dry_run": False,
         "tokens": [],
         "replaced": plan.replaced,
+        "warnings": plan.warnings,
     }
 
 
@@ -99,6 +101,7 @@ def preview(ctx: Context, *, company: str | None, document: object) -> shapes.Ap
         "dry_run": True,
         "tokens": [],
         "replaced": [],
+        "warnings": plan.warnings,
     }
 
 
@@ -122,8 +125,32 @@ def _carry_out(
             _LISTS[name](ctx, plan, name, sections[name])
         elif name in sections:
             _WHOLE[name](ctx, plan, sections[name])
+    plan.warnings += _unheld(ctx, plan)
     entries = reach.new(before, reach.of_company(ctx))
     return plan, acceptance.reached(entries, plan.left_out, ctx.company, document)
+
+
+def _unheld(ctx: Context, plan: Plan) -> Iterator[shapes.AgentWarningShape]:
+    """Yield the agents of a document that their budgets of money do not hold: those that it makes
+    or changes, and with another price all of them."""
+    of_agents = [entry for entry in plan.entries if entry["kind"] == "agent"]
+    priced = any(
+        change["path"].startswith("prices")
+        for entry in plan.entries
+        if entry["kind"] == "company"
+        for change in entry["changes"]
+    )
+    for entry in of_agents:
+        agent = lookup.living_agent(ctx, entry["name"])
+        if agent is None or (entry["action"] == "unchanged" and not priced):
+            continue
+        if (why := promises.unheld(ctx, agent)) is not None:
+            yield {
+                "agent": agent.name,
+                "about": "budget",
+                "sentence": why.sentence,
+                "next_step": why.next_step,
+            }
 
 
 def _sections(document: object) -> JsonObject:

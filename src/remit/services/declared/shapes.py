@@ -23,14 +23,6 @@ class PlanShape(TypedDict):
     unchanged: int
 
 
-class AppliedShape(PlanShape, ReachedShape):
-    event_id: str | None
-    dry_run: bool
-    tokens: list[dict[str, str]]
-    #: Earlier places of values of secrets, for the program that stores values.
-    replaced: list[str]
-
-
 class WarningShape(TypedDict):
     sentence: str
     next_step: str
@@ -38,9 +30,16 @@ class WarningShape(TypedDict):
 
 class AgentWarningShape(WarningShape):
     agent: str
+    #: `setup`: it cannot work yet; `budget`: its budget of money does not hold it.
+    about: str
 
 
-class AppliedHereShape(AppliedShape):
-    """With what is missing for its agents where the instance runs."""
-
+class AppliedShape(PlanShape, ReachedShape):
+    event_id: str | None
+    dry_run: bool
+    tokens: list[dict[str, str]]
+    #: Earlier places of values of secrets, for the program that stores values.
+    replaced: list[str]
+    #: Budgets of money that do not hold their agents; and what is missing for them where the
+    #: instance runs.
     warnings: list[AgentWarningShape]

@@ -144,7 +144,7 @@ def _found_closed(
     if after != before:
         is_asked = fault in ASKABLE and registry.has_question(after.adapter_type)
         after = replace(after, ask_at=after.probe_at if is_asked else None)
-    _tell_once(ctx, before, after)
+    tell_once(ctx, before, after)
     return after
 
 
@@ -173,7 +173,8 @@ def _is_of_its_settings(ctx: Context, setup: Account, user: Agent | Job) -> bool
     )
 
 
-def _tell_once(ctx: Context, before: Account, after: Account) -> None:
+def tell_once(ctx: Context, before: Account, after: Account) -> None:
+    """Store an account, and tell the board of its closure if that is worth telling."""
     telling = is_worth_telling(after, ctx.now)
     if telling:
         after = replace(after, told_at=ctx.now, told_fault=after.fault)
@@ -192,12 +193,17 @@ def _tell_once(ctx: Context, before: Account, after: Account) -> None:
             },
         )
     if telling:
+        tried = (
+            "its provider is asked each minute"
+            if after.ask_at is not None
+            else "that is tried at growing intervals"
+        )
         approval_engine.tell(
             ctx,
             "board",
             f"{after.title} cannot be used: {after.fault}",
             f"{accounts.sentence(after)} Nobody who needs it is started until it works again; "
-            "that is tried at growing intervals, and whoever waits goes on by itself. "
+            f"{tried}, and whoever waits goes on by itself. "
             f"{accounts.step(after)}",
             about=f"account:{after.id}",
         )
@@ -288,7 +294,7 @@ def checked(
         _open(ctx, setup, proved=False)
         return {"id": setup.id, "state": "open"}
     after = closed(setup, Fault.SETUP, None, cause or setup.cause or "", ctx.now, probed=True)
-    _tell_once(ctx, setup, after)
+    tell_once(ctx, setup, after)
     ctx.record(
         "account.check",
         f"account:{setup.id}",

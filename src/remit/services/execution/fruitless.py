@@ -1,11 +1,16 @@
 """Runs that were cut off without an effect: how many in a row, and who is told.
 
 A loop with changing arguments reads, is refused and takes its mail up again and again, so it is
-known by what it achieves. The second such run in a row is followed by the pauses of an agent that
-failed many times. Its boss and whoever wished for the work are told, once.
+known by what it achieves. Files that its program changed count as well, unless the run before
+changed them in the same way, but only for a few runs in a row: the work has to reach others some
+time.
+
+The second run in a row that achieved nothing is followed by the pauses of an agent that failed many
+times. Its boss and whoever wished for the work are told, once.
 """
 
 import json
+from collections.abc import Sequence
 
 from remit.model.execution.fault import Fault, says_nothing
 from remit.model.execution.run import FAILURES_TOLD, Run
@@ -26,6 +31,8 @@ from remit.store.work import wishes as wish_statements
 _TOO_MUCH = frozenset({Fault.TURNS, Fault.CONTEXT, Fault.REPETITION})
 #: From this number on, runs in a row without an effect are a sign of a loop.
 _A_LOOP = 2
+#: Most runs in a row that get on by changed files alone.
+MOST_BY_FILES = 5
 #: Most runs of an agent that are looked at.
 _MOST_RUNS = 20
 #: Longest quotation of a run's own error, in characters.
@@ -46,16 +53,41 @@ def was_cut(run: Run) -> bool:
 
 
 def in_a_row(ctx: Context, agent: str) -> int:
-    """Return how many of an agent's last runs were cut off without an effect. Runs that were
-    stopped, or that a closed account ended, neither count nor end the row."""
-    count = 0
+    """Return how many of an agent's last runs were cut off and achieved nothing."""
+    row = _without_effect(ctx, agent)
+    by_files = (
+        number
+        for number, run in enumerate(row)
+        if _is_new(run.changed_files, before=row[number + 1 :])
+    )
+    return next(by_files, len(row))
+
+
+def got_on_with_files(ctx: Context, run: Run, changed_files: str | None) -> bool:
+    """Return whether the files that an ending run changed are progress."""
+    before = [other for other in _without_effect(ctx, run.agent_id) if other.id != run.id]
+    return _is_new(changed_files, before=before)
+
+
+def _is_new(changed_files: str | None, *, before: Sequence[Run]) -> bool:
+    """Return whether changed files are progress after these runs without an effect, the newest
+    first."""
+    if changed_files is None or len(before) >= MOST_BY_FILES:
+        return False
+    return not before or before[0].changed_files != changed_files
+
+
+def _without_effect(ctx: Context, agent: str) -> list[Run]:
+    """Return the last runs of an agent, the newest first, that were cut off without an effect. Runs
+    that were stopped, or that a closed account ended, neither count nor end the row."""
+    row = []
     for run in ctx.tx.all(statements.NEWEST_OF_AGENT, agent=agent, limit=_MOST_RUNS):
-        if run.fault is not None and says_nothing(Fault(run.fault)):
+        if run.is_live or (run.fault is not None and says_nothing(Fault(run.fault))):
             continue
         if not was_cut(run) or has_effect(ctx, run):
             break
-        count += 1
-    return count
+        row.append(run)
+    return row
 
 
 def as_failures(runs: int, failures: int) -> int:

@@ -3,7 +3,8 @@
 An account that is closed because its provider is overloaded or cannot be reached is not probed by a
 run at first. While an agent or a job waits for it, a worker asks the provider each minute for its
 list of models, which costs nothing; once that is answered, a run probes the account. If such a run
-fails all the same, the next question is asked after the growing pause of a failed probe.
+fails all the same, the next question is asked after the growing pause of a failed probe. A provider
+that has answered no question for ten minutes is reported to the board, once.
 """
 
 import json
@@ -13,11 +14,11 @@ from typing import Any, NamedTuple
 from remit.clock import HOUR, Micros
 from remit.errors import Conflict, NotFound
 from remit.ids import CompanyId
-from remit.model.execution.account import ASKED_EVERY, Account, AccountId
+from remit.model.execution.account import ASKED_EVERY, Account, AccountId, is_worth_telling
 from remit.model.organisation.decision import BY_REMIT
 from remit.services import shapes
 from remit.services.command import FOR_REMIT, Context, command, logged, query
-from remit.services.execution import accounts
+from remit.services.execution import account_faults, accounts
 from remit.store.execution import accounts as statements
 from remit.store.execution import jobs, leases
 from remit.store.organisation import agents as agent_statements
@@ -37,6 +38,8 @@ class Question(NamedTuple):
     config: dict[str, Any]
     #: Whether it has not answered for long.
     for_long: bool
+    #: Whether the board is to be told if it does not answer now, either.
+    to_be_told: bool
 
 
 @query("accounts.to_ask", FOR_REMIT)
@@ -48,7 +51,8 @@ def to_ask(ctx: Context) -> list[Question]:
         if config is not None:
             whose = (account.id, account.company_id, account.adapter_type)
             for_long = ctx.now - (account.since or ctx.now) >= LONG
-            questions.append(Question(*whose, json.loads(config), for_long))
+            to_be_told = is_worth_telling(account, ctx.now)
+            questions.append(Question(*whose, json.loads(config), for_long, to_be_told))
     return questions[:MOST_AT_ONCE]
 
 
@@ -84,6 +88,23 @@ def asked(
         "account.ask",
         f"account:{now.id}",
         {**accounts.names(now), "answered": answered, "cause": cause[:500]},
+    )
+    return {"id": now.id, "state": now.state.value}
+
+
+@command("accounts.unanswered", FOR_REMIT)
+def unanswered(ctx: Context, *, account: str, cause: str = "") -> shapes.AccountStateShape:
+    """Report of a worker whose questions have not been answered for long: the board is told."""
+    ctx.enter(_known(ctx, account).company_id)
+    ctx.allow_by_rule(BY_REMIT)
+    now = _known(ctx, account)
+    if not now.is_held or now.ask_at is None or not is_worth_telling(now, ctx.now):
+        raise Conflict("It is open, or somebody was told already.")
+    account_faults.tell_once(ctx, now, now)
+    ctx.record(
+        "account.ask",
+        f"account:{now.id}",
+        {**accounts.names(now), "answered": False, "cause": cause[:500]},
     )
     return {"id": now.id, "state": now.state.value}
 

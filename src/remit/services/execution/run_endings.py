@@ -113,13 +113,13 @@ def _fault(
     return fault
 
 
-def got_on(ctx: Context, run: Run, ended: RunStatus) -> bool:
-    """Return whether a run made progress: it had an effect that others could notice, or ended well
-    and so handled its mail. Mail that returns to the inbox is no progress."""
+def got_on(ctx: Context, run: Run, ended: RunStatus, changed_files: str | None = None) -> bool:
+    """Return whether a run made progress: it had an effect that others could notice, changed files
+    anew, or ended well and so handled its mail. Mail that returns to the inbox is no progress."""
     now = ctx.tx.existing(statements.RUN, run=run.id)
     if ended is RunStatus.COMPLETED and now.message_ids != "[]":
         return True
-    return fruitless.has_effect(ctx, run)
+    return fruitless.has_effect(ctx, run) or fruitless.got_on_with_files(ctx, run, changed_files)
 
 
 def release(

@@ -89,8 +89,8 @@ def runaway_item(ctx: Context, run: Run) -> shapes.AwaitingShape | None:
     name = lookup.name_of(ctx, run.agent_id)
     why = (run.error or "it took too much").removesuffix(".")
     title, step = f"A run of {name} was ended: {why}", f"remit run tail {run.id}"
-    if not fruitless.has_effect(ctx, run):
-        runs = fruitless.in_a_row(ctx, run.agent_id)
+    runs = fruitless.in_a_row(ctx, run.agent_id)
+    if not fruitless.has_effect(ctx, run) and (runs or run.changed_files is None):
         step = fruitless.next_step(ctx, run)
         if runs > 1:
             title = f"{name} gets nothing done: {runs} runs in a row were ended. {why}"

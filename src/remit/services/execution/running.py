@@ -4,18 +4,20 @@ import json
 from collections.abc import Callable, Sequence
 
 from remit.authority import Action
+from remit.clock import Micros
 from remit.ids import RunId, TokenKind, UserId, is_id
 from remit.model.execution.job import Job
-from remit.model.execution.run import Run, RunStatus
+from remit.model.execution.run import Lease, Run, RunStatus
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.principal import ActorKind
-from remit.model.work.outcome import Look, Outcome, OutcomeKind
+from remit.model.work.outcome import Look, Outcome, OutcomeKind, comes_by_itself
 from remit.services import lookup, shapes
 from remit.services.command import Context
 from remit.services.organisation import tree
 from remit.services.people import users
 from remit.services.spending import pricing
-from remit.store.execution import due
+from remit.store.engine.database import Transaction
+from remit.store.execution import due, leases
 from remit.store.execution import runs as statements
 
 #: A run stores at most so many of the outcomes that were due when it began.
@@ -35,7 +37,8 @@ def begin(
 ) -> shapes.StartedRunShape:
     """Begin a run, with what is due to the agent now, and issue its token."""
     assert is_id(run_id)
-    is_due = ctx.tx.all(due.DUE_OF, agent=agent.id, limit=MOST_DUE)
+    lease = ctx.tx.one(leases.LEASE, agent=agent.id)
+    is_due = due_of(ctx.tx, agent.id, lease, ctx.now)
     price = pricing.price_of(ctx, agent.adapter_type, json.loads(agent.adapter_config))
     run = Run(
         id=RunId(run_id),
@@ -49,7 +52,7 @@ def begin(
         adapter_type=agent.adapter_type,
         why=why,
         accountable_user_id=_accountable(ctx, agent),
-        occasion=_occasion(is_due) if worker is not None else None,
+        occasion=_occasion(ctx, lease, is_due) if worker is not None else None,
         outcome_ids=json.dumps(
             [outcome.id for outcome in is_due if outcome.kind is OutcomeKind.WORK]
         ),
@@ -66,21 +69,23 @@ def begin(
     }
 
 
-def _occasion(is_due: Sequence[Outcome]) -> str:
-    """The occasion of a run: news, or only a deferral, nudge or review by the clock."""
-    by_clock = {
-        outcome.look_for
-        for outcome in is_due
-        if outcome.kind is OutcomeKind.WORK and outcome.news <= outcome.seen
-    }
-    others = [
-        outcome
-        for outcome in is_due
-        if outcome.kind is OutcomeKind.INBOX or outcome.news > outcome.seen
-    ]
-    if others or Look.DEFERRAL in by_clock or not by_clock:
+def due_of(tx: Transaction, agent: str, lease: Lease | None, now: Micros) -> list[Outcome]:
+    """The due outcomes of an agent, most pressing first: those that are due by themselves, and,
+    when its time has come, those that it left alone."""
+    is_due = tx.all(due.DUE_OF, agent=agent, limit=MOST_DUE, now=now)
+    if lease is not None and lease.look_at is not None and lease.look_at <= now and not lease.rests:
+        concerned = due.LEFT_OF if lease.look_for is Look.START else due.LOOKED_OF
+        is_due += tx.all(concerned, agent=agent, limit=MOST_DUE, now=now)
+        is_due.sort(key=lambda outcome: (not outcome.urgent, not outcome.important, outcome.id))
+    return is_due[:MOST_DUE]
+
+
+def _occasion(ctx: Context, lease: Lease | None, is_due: Sequence[Outcome]) -> str:
+    """The occasion of a run: news or a date, or only a nudge or review by the clock."""
+    if not is_due or any(comes_by_itself(outcome, ctx.now) for outcome in is_due):
         return "news"
-    return Look.NUDGE.value if Look.NUDGE in by_clock else Look.REVIEW.value
+    nudged = lease is not None and lease.look_for is Look.NUDGE
+    return Look.NUDGE.value if nudged else Look.REVIEW.value
 
 
 def _accountable(ctx: Context, agent: Agent) -> UserId | None:

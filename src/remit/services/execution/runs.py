@@ -63,7 +63,7 @@ def end(
     ended = RunStatus(status)
     known = clean(report or {})
     # The final reply is no progress: otherwise a run with nothing else to show could go on forever.
-    progress = got_on(ctx, run_row, ended)
+    progress = got_on(ctx, run_row, ended, known.get("changed_files"))
     if ended is RunStatus.COMPLETED and (words := known.get("final_response")):
         final_reply.deliver(ctx, lookup.known_agent(ctx, run_row.agent_id), run_row, words)
     finish(ctx, run_row, ended, known)

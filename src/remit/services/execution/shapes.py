@@ -229,6 +229,7 @@ class RunEndShape(TypedDict, total=False):
     fault: str | None
     fault_until: int | None
     acted: bool
+    changed_files: str | None
     tokens_in: int
     tokens_out: int
     tokens_cached: int

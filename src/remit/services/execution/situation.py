@@ -39,6 +39,7 @@ def of_run(ctx: Context, run: Run, agent: Agent, to_know: Sequence[shapes.Letter
     lines += _last_run(ctx, run)
     lines += _to_know(to_know)
     lines += _outcomes(ctx, run, agent)
+    lines += _asked(ctx, agent)
     lines += _to_judge(ctx, agent)
     lines += _reports(ctx, agent)
     lines += _budget(ctx, agent)
@@ -124,6 +125,16 @@ def _state(ctx: Context, outcome: Outcome, due: bool) -> str:
     else:
         marks.append("due now" if due else "can be worked on")
     return f"({', '.join(marks)})"
+
+
+def _asked(ctx: Context, agent: Agent) -> list[str]:
+    """Lines about undecided requests of the agent that are about none of its outcomes."""
+    undecided = ctx.tx.all(wait_statements.WAITS_OF_DESK, agent=agent.id, limit=MOST_OUTCOMES + 1)
+    shown = [
+        f"- {wait.kind.value}:{wait.subject_id} ({waits.briefly(ctx, wait)})"
+        for wait in undecided[:MOST_OUTCOMES]
+    ]
+    return _listed("you-asked", shown, len(undecided))
 
 
 def _to_judge(ctx: Context, agent: Agent) -> list[str]:

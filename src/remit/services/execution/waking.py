@@ -7,7 +7,9 @@ makes it startable again wakes it.
 """
 
 from remit.clock import Micros
-from remit.model.work.outcome import Outcome
+from remit.ids import AgentId, CompanyId
+from remit.model.execution.run import Lease
+from remit.model.work.outcome import Look, Outcome
 from remit.services.context import Context
 from remit.store.execution import due, leases
 from remit.store.work import outcomes as outcome_statements
@@ -72,12 +74,48 @@ def news_for_dependents(ctx: Context, outcome: str) -> None:
     for owner in dict.fromkeys(
         ctx.tx.all(outcome_statements.OWNERS_OF_DEPENDENTS, outcome=outcome)
     ):
+        acted(ctx, owner)
         wake(ctx, owner, "what it waited for is finished")
 
 
-def look_now(ctx: Context, agent: str) -> None:
+def lease_of(ctx: Context, agent: AgentId) -> Lease:
+    """Return the lease of an agent; one that was never woken gets one, and sleeps."""
+    lease = ctx.tx.one(leases.LEASE, agent=agent)
+    if lease is not None:
+        return lease
+    asleep = Lease(
+        agent_id=agent,
+        company_id=CompanyId(ctx.company or ""),
+        wake_seq=0,
+        done_seq=0,
+        epoch=0,
+        lease_until=None,
+        worker=None,
+        due_at=ctx.now,
+        why="",
+        idle_runs=0,
+        failures=0,
+        spared=0,
+        told=None,
+    )
+    ctx.tx.add(asleep)
+    return asleep
+
+
+def look_now(ctx: Context, agent: AgentId) -> None:
     """Make everything that an agent could work on due now, because it is to be started."""
-    ctx.tx.run(due.LOOK_NOW, agent=agent)
+    lease_of(ctx, agent)
+    ctx.tx.run(leases.LOOK, agent=agent, at=ctx.now, what_for=Look.START)
+
+
+def acted(ctx: Context, agent: str) -> None:
+    """End the pause of an agent's nudges and reviews, because it made, took, reopened or freed work
+    itself; others change nothing about it."""
+    if ctx.actor.agent_id != agent:
+        return
+    lease = ctx.tx.one(leases.LEASE, agent=agent)
+    if lease is not None and lease.rests:
+        ctx.tx.run(leases.ACT, agent=agent, place=ctx.place_in_record + 1)
 
 
 def wake_afresh(ctx: Context, agent: str, why: str) -> bool:

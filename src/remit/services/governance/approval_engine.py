@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from remit.authority import Action, holding
 from remit.clock import MINUTE, Micros
@@ -46,6 +46,7 @@ from remit.services import lookup
 from remit.services.command import Context
 from remit.services.execution import waking
 from remit.services.messaging import inbox, letter_context, mail, origins
+from remit.services.redaction import text_without_secrets
 from remit.services.work import waits
 from remit.store.engine.statement import renewed
 from remit.store.organisation import governance as statements
@@ -237,6 +238,23 @@ def check_seen(approval: Approval, seen: int | None) -> None:
         )
 
 
+#: Statuses as the beginning of a sentence about an approval, and as what is done to one.
+_STATES: Final = {
+    ApprovalStatus.PENDING: "It awaits a decision",
+    ApprovalStatus.REVISION_REQUESTED: "It was sent back for changes",
+    ApprovalStatus.APPROVED: "It was approved",
+    ApprovalStatus.REJECTED: "It was rejected",
+    ApprovalStatus.CANCELLED: "It was withdrawn",
+}
+_DECISIONS: Final = {
+    ApprovalStatus.PENDING: "submitted again",
+    ApprovalStatus.REVISION_REQUESTED: "sent back",
+    ApprovalStatus.APPROVED: "approved",
+    ApprovalStatus.REJECTED: "rejected",
+    ApprovalStatus.CANCELLED: "withdrawn",
+}
+
+
 def still_asks(approval: Approval, revision: int, digest: str) -> bool:
     """Return whether an approval is undecided and asks for exactly what somebody saw."""
     seen = (ApprovalStatus.PENDING, revision, digest)
@@ -248,9 +266,8 @@ def move(ctx: Context, approval: Approval, wanted: ApprovalStatus, note: str | N
     for it."""
     if wanted not in TRANSITIONS[approval.status]:
         raise Conflict(
-            f"It is {approval.status.value.replace('_', ' ')} and cannot become "
-            f"{wanted.value.replace('_', ' ')}.",
-            "It must be resubmitted first."
+            f"{_STATES[approval.status]}, so it cannot be {_DECISIONS[wanted]}.",
+            "The agent that asked has to submit it again first."
             if approval.status is ApprovalStatus.REVISION_REQUESTED
             else "Look at who decided it, and why.",
             code="wrong_status",
@@ -457,7 +474,8 @@ def summary(approval: Approval) -> str:
             title = payload.get("title")
             words = title if isinstance(title, str) and title else approval.type.value
             plain = "".join(char if char.isprintable() else " " for char in words)
-            return " ".join(plain.split())[:120]
+            # It becomes the subject of mail, a post in a chat and part of events.
+            return text_without_secrets(" ".join(plain.split()))[0][:120]
 
 
 def _route(ctx: Context, approval: Approval, *at_hand: Agent | None) -> AgentId | None:

@@ -257,7 +257,7 @@ def reject(
     AsRoute("POST /approvals/{id}/request-revision", "request_revision", spelled=_NOTE),
     AsCommand(
         "approval revise",
-        "Send a request back for changes; say which with --note.",
+        "Send an approval back for changes; say which with --note.",
         spelled={"expected_revision": "revision"},
     ),
 )
@@ -305,7 +305,7 @@ def _decide(
     "approvals.resubmit",
     AsTool("approval_resubmit", id="approval", offer="approvals"),
     AsRoute("POST /approvals/{id}/resubmit", "resubmit"),
-    AsCommand("approval resubmit", said="It is {status} as revision {revision}."),
+    AsCommand("approval resubmit", said="Submitted as revision {revision}; it awaits a decision."),
 )
 def resubmit(
     ctx: Context,
@@ -335,7 +335,7 @@ def resubmit(
 @command(
     "approvals.cancel",
     AsRoute("POST /approvals/{id}/cancel", "cancel_approval", spelled=_NOTE),
-    AsCommand("approval cancel"),
+    AsCommand("approval cancel", "Withdraw an approval that you asked for, or somebody below you."),
 )
 def cancel(
     ctx: Context, *, approval: ApprovalRef, note: DecisionNote | None = None

@@ -9,7 +9,7 @@ from remit.services.execution.shapes import BossShape, MandateShape
 from remit.services.organisation.shapes import AgentShape
 from remit.services.people.shapes import CompanyShape
 from remit.services.rights.shapes import DerivedGrantShape, GrantShape
-from remit.services.shape_basics import DifferenceShape, Moment, OwnedShape
+from remit.services.shape_basics import DifferenceShape, Moment, OwnedShape, WarnedShape
 
 
 class UpdatedAgentShape(AgentShape):
@@ -45,7 +45,7 @@ class ApprovalShape(OwnedShape):
     redacted: list[str]
 
 
-class HireShape(TypedDict):
+class HireShape(WarnedShape):
     agent: AgentShape
     #: None if no approval is needed.
     approval: ApprovalShape | None

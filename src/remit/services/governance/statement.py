@@ -144,7 +144,7 @@ def _parts(
     rest = {key: value for key, value in payload.items() if key not in _RECORD | _APART}
     match approval.type:
         case ApprovalType.HIRE_AGENT:
-            config = list(_object(payload, _SNAPSHOT, names))
+            config = [*_object(payload, _SNAPSHOT, names), *_no_budget(payload.get(_SNAPSHOT))]
             # A hire has its name, role and title twice; where they are equal they stand once.
             hire = [shown for shown in leaves(rest, names) if shown not in config]
             yield _section("The hire", hire)
@@ -159,7 +159,8 @@ def _parts(
             yield _section("The call", leaves(rest, names))
             yield _section("With", _object(payload, "arguments", names, empty=True))
             helper = _helper(ctx, approval, raw)
-            yield _section("The agent that it creates", leaves(helper or {}, names))
+            created = [*leaves(helper or {}, names), *_no_budget(helper)]
+            yield _section("The agent that it creates", created)
             yield _section("Made ready by Remit", _object(payload, "prepared", names))
             shown = {"arguments", "prepared"}
         case _:
@@ -167,6 +168,13 @@ def _parts(
             shown = set()
     others = {key: payload[key] for key in payload if key in _APART - shown}
     yield _section("Also in the request", leaves(others, names))
+
+
+def _no_budget(config: object) -> Iterator[EntryShape]:
+    """An entry for the settings of a new agent that has no monthly budget."""
+    if isinstance(config, Mapping) and not monthly(config):
+        without = "none of its own; only the company's limits hold what it spends"
+        yield fact("monthly budget", without)
 
 
 def _object(

@@ -14,10 +14,12 @@ from remit.errors import RemitError
 from remit.ids import short
 from remit.model.connections.change import Change
 from remit.model.connections.file_roles import marks
+from remit.model.connections.whole_diff import LEFT_OUT, FileDifference
 from remit.model.organisation.approval import Approval
 from remit.model.organisation.statement import EntryKind
+from remit.model.spelling import spelled, spelled_lines, spelled_name
 from remit.model.work.file import File
-from remit.services.changes import changes
+from remit.services.changes import changes, differences
 from remit.services.command import Context
 from remit.services.governance.shapes import EntryShape
 from remit.services.governance.statement_dangers import of_files
@@ -48,6 +50,11 @@ _TYPES: Final = {
     b"# v3 git bundle": "git bundle",
     b"SQLite format 3": "SQLite database",
 }
+
+
+_ELSEWHERE: Final = (
+    "Its lines are not shown here, because they are too many or were not kept. Look at them first."
+)
 
 
 @dataclass
@@ -108,14 +115,43 @@ def _merging(ctx: Context, change: Change, arguments: Mapping[str, Any]) -> Iter
     if (arguments.get("head"), arguments.get("base")) != (change.head_commit, change.base_commit):
         moved = "Other commits are proposed by now, so the merge that was asked for is refused."
         yield entry("", EntryKind.NOTE, moved)
+    known = differences.of(ctx, change)
+    counted = {file.path: _counted(file) for file in known or ()}
     for number, touched in enumerate(change.touched):
-        yield fact(f"files[{number}]", touched, ", ".join(marks(touched)))
+        about = [*marks(touched), *counted.get(touched, ())]
+        yield fact(f"files[{number}]", touched, ", ".join(about))
+    for file in known or ():
+        if file.lines is not None:
+            yield entry(
+                f"difference of {spelled_name(file.path)}", EntryKind.DIFFERENCE, *_changed(file)
+            )
+    if known is None or any(file.lines is None for file in known):
+        yield entry("", EntryKind.NOTE, _ELSEWHERE)
     yield entry(
         "difference",
         EntryKind.LINK,
         f"/changes/{change.id}",
         f"remit change show {short(change.id)}",
     )
+
+
+def _counted(file: FileDifference) -> list[str]:
+    """Return how many lines of a file differ."""
+    if file.added is None or file.removed is None:
+        return ["no text"]
+    return [f"{file.added} added, {file.removed} removed"]
+
+
+def _changed(file: FileDifference) -> Iterator[str]:
+    """The lines of a file that differ, without secrets."""
+    if file.was != file.path:
+        yield f"{LEFT_OUT} from the file {spelled(file.was)}"
+    if file.note:
+        yield f"{LEFT_OUT} {file.note}"
+    if file.added is None:
+        yield f"{LEFT_OUT} a content that is no text"
+    if file.lines:
+        yield from spelled_lines(text_without_secrets("\n".join(file.lines))[0])
 
 
 def _replacing(

@@ -56,9 +56,7 @@ def of_configuration(
     for sentence in dict.fromkeys(_configured(ctx, now)):
         yield f"{sentence} It is so already." if sentence in before else sentence
     budget = monthly(now)
-    if was is None and not budget:
-        yield "It has no monthly budget of its own: only the company's limits hold what it spends."
-    elif budget and (was is None or monthly(was) != budget):
+    if budget and (was is None or monthly(was) != budget):
         yield f"It may spend {budget}."
     elif was is not None and monthly(was) and not budget:
         yield f"Its monthly budget of {monthly(was)} is taken away: it has none then."

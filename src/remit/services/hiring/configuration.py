@@ -196,10 +196,11 @@ def propose(
     )
     if may_change or (not company.require_approval_for_config_changes and not for_people):
         new = apply(ctx, agent_row, wanted, RevisionSource.PROPOSAL)
-        return {"agent": views.agent(new), "approval": None}
+        return {"agent": views.agent(new), "approval": None, **promises.warned(ctx, new)}
     payload = proposal(agent_row, wanted, reason)
     approval = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=agent_row)
-    return {"agent": views.agent(agent_row), "approval": as_seen(ctx, views.approval(approval))}
+    seen = as_seen(ctx, views.approval(approval))
+    return {"agent": views.agent(agent_row), "approval": seen}
 
 
 @query(

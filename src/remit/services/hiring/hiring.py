@@ -35,7 +35,7 @@ from remit.services.organisation.permissions import begin as begin_level
 from remit.services.organisation.permissions import read as read_permissions
 from remit.services.redaction import restore
 from remit.services.rights import grants
-from remit.services.spending import reservations
+from remit.services.spending import promises, reservations
 from remit.services.subjects import OUTCOME
 from remit.services.verbs import Added
 from remit.services.work import outcome_ending, outcomes, responsibility
@@ -96,13 +96,14 @@ def hire(
     else:
         above = _boss(ctx, reports_to)
         hired = _take_on(ctx, above, described, given, level, purpose=purpose, perpetual=perpetual)
-    return answer(hired)
+    return answer(ctx, hired)
 
 
-def answer(hired: Hired) -> shapes.HireShape:
+def answer(ctx: Context, hired: Hired) -> shapes.HireShape:
     return {
         "agent": views.agent(hired.agent),
         "approval": None if hired.approval is None else views.approval(hired.approval),
+        **promises.warned(ctx, hired.agent),
     }
 
 

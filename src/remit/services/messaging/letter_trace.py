@@ -5,8 +5,9 @@ from remit.clock import Micros, moment
 from remit.model.execution.fault import Fault, says_nothing
 from remit.model.execution.run import Run
 from remit.model.messaging.mail import Delivery, DeliveryStatus, Mark, Message
-from remit.model.messaging.question import QuestionStatus
+from remit.model.messaging.question import Question, QuestionStatus
 from remit.model.organisation.agent import AgentStatus
+from remit.model.organisation.approval import Approval
 from remit.model.organisation.principal import ActorKind
 from remit.model.text import plural
 from remit.model.work.outcome import Outcome, OutcomeKind
@@ -24,6 +25,10 @@ from remit.store.work import wishes as statements
 
 #: Limit for each kind of item.
 MOST = 100
+
+
+#: The state of a letter whose work waits for an answer or an approval.
+WAITING = "waiting"
 
 
 def state(ctx: Context, message: Message) -> shapes.LetterStateShape:
@@ -60,18 +65,20 @@ def state(ctx: Context, message: Message) -> shapes.LetterStateShape:
 def _after_reading(
     ctx: Context, message: Message, wish: Wish | None, name: str
 ) -> shapes.LetterStateShape:
-    about: dict[str, object] = {"message": message.id}
-    for question in ctx.tx.all(statements.QUESTIONS_OF, **about):
-        if question.status is QuestionStatus.OPEN:
+    match _awaited(ctx, message):
+        case Question() as question:
             asker = _name(ctx, question.agent_id)
+            of = "" if question.to_agent_id is None else f" from {_name(ctx, question.to_agent_id)}"
             return _said(
-                "waiting", f"{asker} waits for an answer: remit question answer {question.id} …"
+                WAITING, f"{asker} waits for an answer{of}: remit question answer {question.id} …"
             )
-    if undecided := ctx.tx.all(statements.UNDECIDED_OF, **about, limit=1):
-        request = approval_engine.summary(undecided[0])
-        return _said(
-            "waiting", f"It waits for an approval: {request}. remit approval show {undecided[0].id}"
-        )
+        case Approval() as approval:
+            request = approval_engine.summary(approval)
+            return _said(
+                WAITING, f"It waits for an approval: {request}. remit approval show {approval.id}"
+            )
+        case None:
+            pass
     behind = wishes.behind(wish) if wish is not None else [message.id]
     if any(wishes.is_under_way(ctx, letter) for letter in behind):
         return _said("in_work", _in_work(ctx, message))
@@ -93,6 +100,8 @@ def _after_reading(
         return _answered(ctx, replies[-1])
     if wish is None:
         return _said("read", f"{name} has read it.")
+    if (by := wishes.result_by(ctx, wish)) is not None:
+        return _said("in_work", f"Work on it has ended. The result comes by {moment(by)}.")
     receiver = lookup.agent_row(ctx, wish.agent_id)
     if receiver is not None and receiver.status is AgentStatus.TERMINATED:
         return _said("unanswered", f"{name} read it and was terminated; nobody has answered.")
@@ -106,6 +115,20 @@ def _answered(ctx: Context, reply: Message) -> shapes.LetterStateShape:
         who = _sender(ctx, reply)
         return _said("asks_back", f"{who} asks you something back: remit reply {reply.id} …")
     return _said("answered", "It is answered.")
+
+
+def _awaited(ctx: Context, message: Message) -> Question | Approval | None:
+    """Return the first question or request of the work on a letter that is undecided."""
+    for question in ctx.tx.all(statements.QUESTIONS_OF, message=message.id):
+        if question.status is QuestionStatus.OPEN:
+            return question
+    return next(iter(ctx.tx.all(statements.UNDECIDED_OF, message=message.id, limit=1)), None)
+
+
+def awaited(ctx: Context, message: Message) -> str | None:
+    """Return the id of what the work on a letter waits for."""
+    undecided = _awaited(ctx, message)
+    return None if undecided is None else undecided.id
 
 
 def still_since(ctx: Context, message: Message) -> Micros | None:

@@ -75,7 +75,7 @@ def shown(ctx: Context, message: Message) -> shapes.LetterShape:
         )
     return {
         **views.message(message),
-        "sender_name": _sender_name(ctx, message),
+        "sender_name": sender_name(ctx, message),
         "body": body,
         "body_cut": not whole,
     }
@@ -117,7 +117,8 @@ def title(ctx: Context, message: Message) -> str:
     return message.subject or heading("", body_of(ctx, message)[0]).removeprefix(": ").strip()
 
 
-def _sender_name(ctx: Context, message: Message) -> str:
+def sender_name(ctx: Context, message: Message) -> str:
+    """Return the name of who sent a message, or the place outside that it came from."""
     if message.background:
         return AddressKind.BACKGROUND.value
     if message.channel is not None and message.sender_user_id is None:

@@ -78,7 +78,11 @@ def ask(
     Added("other", False),
     AsRoute("POST /companies/{companyId}/questions/{id}/answer", "answer_question_in_company"),
     AsRoute("POST /questions/{id}/answer", "answer_question", without=("company",)),
-    AsCommand("question answer", said="Answered; {agentId:name} gets it as mail."),
+    AsCommand(
+        "question answer",
+        said="Answered; {agentId:name} gets it as mail.",
+        examples=('remit question answer writer "Blue."',),
+    ),
 )
 def answer(
     ctx: Context,

@@ -14,11 +14,11 @@ from remit.errors import RemitError
 from remit.ids import MessageId, RunId
 from remit.model.execution.run import Run, RunStatus
 from remit.model.messaging.mail import (
-    LONGEST_SUBJECT,
     MOST_ATTACHMENTS,
     DeliveryStatus,
     Mark,
     Message,
+    answer_subject,
     heading,
 )
 from remit.model.messaging.question import QuestionStatus
@@ -133,14 +133,8 @@ def _settle(ctx: Context, wish: Wish) -> None:
         return _later(ctx, wish, LOOK_AGAIN)
     if all(delivery.status is DeliveryStatus.CANCELLED for delivery in reached):
         return end(ctx, letter.id, "taken back")
-    outcomes = [
-        outcome
-        for message_id in behind(wish)
-        for outcome in _made(ctx, message_id)
-        if outcome.status is not OutcomeStatus.OPEN
-        and not ctx.tx.one(statements.OF_NOBODY, outcome=outcome.id)
-    ]
-    last = max(outcomes, key=lambda outcome: outcome.finished_at or 0, default=None)
+    outcomes = _ended_parts(ctx, wish)
+    last = max(outcomes, key=_finished_at, default=None)
     last_letter = ctx.tx.one(statements.LAST_SAID, message=letter.id)
     replies = answers(ctx, letter, wish.user_id, after=last_letter, since=_since(ctx, last))
     if replies:
@@ -154,6 +148,28 @@ def _settle(ctx: Context, wish: Wish) -> None:
         return _later(ctx, wish, GRACE)
     _send_result(ctx, wish, letter, outcomes)
     return None
+
+
+def _ended_parts(ctx: Context, wish: Wish) -> list[Outcome]:
+    return [
+        outcome
+        for message_id in behind(wish)
+        for outcome in _made(ctx, message_id)
+        if outcome.status is not OutcomeStatus.OPEN
+        and not ctx.tx.one(statements.OF_NOBODY, outcome=outcome.id)
+    ]
+
+
+def _finished_at(outcome: Outcome) -> Micros:
+    return outcome.finished_at or 0
+
+
+def result_by(ctx: Context, wish: Wish) -> Micros | None:
+    """Return until when the result is written about at the latest, by whoever ended the work or by
+    Remit; None if no work has just ended."""
+    last = max(map(_finished_at, _ended_parts(ctx, wish)), default=0)
+    by = last + _LONGEST_GRACE
+    return by if wish.status is WishStatus.OPEN and ctx.now < by else None
 
 
 def _how_answered(ctx: Context, reply: Message) -> str:
@@ -281,8 +297,12 @@ def _say(
 def _post(
     ctx: Context, letter: Message, to: str, text: str, mark: Mark, attachments: Sequence[str] = ()
 ) -> None:
-    subject = f"Re: {letter.subject}"[:LONGEST_SUBJECT] if letter.subject else ""
-    content: Any = {"subject": subject, "text": text, "attachments": attachments, "mark": mark}
+    content: Any = {
+        "subject": answer_subject(letter.subject),
+        "text": text,
+        "attachments": attachments,
+        "mark": mark,
+    }
     mail.post(ctx, to=to, reply_to=letter, origin=letter.id, **content)
 
 

@@ -27,6 +27,7 @@ from remit.services.messaging import mail
 from remit.services.organisation import permissions, termination, tree
 from remit.services.people import token_record, users
 from remit.services.rights import grants
+from remit.services.spending import promises
 from remit.services.subjects import require_file
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.services.verbs import Added, preview_of
@@ -50,7 +51,7 @@ def create(
     level: object = None,
     given: Sequence[Mapping[str, Any]] = (),
     **described: object,
-) -> shapes.AgentShape:
+) -> shapes.CreatedAgentShape:
     """Create an agent directly, with its mandate, permission level and first grants; for the board.
 
     It needs no approval; the record names its creator.
@@ -69,7 +70,8 @@ def create(
     for wish in given:
         grants.give_to(ctx, agent, wish)
     keep_appointment(ctx, agent, wanted_level)
-    return views.agent(agent if wanted_level is None else lookup.known_agent(ctx, agent.id))
+    created = agent if wanted_level is None else lookup.known_agent(ctx, agent.id)
+    return {**views.agent(created), **promises.warned(ctx, created)}
 
 
 def require_appointing(ctx: Context, spec: AgentSpec, boss: Agent | None) -> None:
@@ -188,7 +190,7 @@ def stop(ctx: Context, *, agent: str) -> shapes.AgentShape:
 @command(
     "agents.start",
     AsRoute("POST /agents/{id}/start", "start_agent", as_seen=True),
-    AsCommand("agent start", said="{name} is started: it works once there is something to do."),
+    AsCommand("agent start", said="{name} is started; it runs as soon as it has work."),
 )
 def start(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     """Let a stopped agent work again; it is started when there is something to do."""
@@ -198,10 +200,10 @@ def start(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
 @command(
     "agents.restart",
     AsRoute("POST /agents/{id}/restart", "restart_agent", as_seen=True),
-    AsCommand("agent restart", said="{name} is restarted: it begins anew."),
+    AsCommand("agent restart", said="{name} is restarted."),
 )
 def restart(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
-    """End what an agent is doing, and begin anew at once."""
+    """End an agent's run, and start a new one at once."""
     agent_row = require_control(ctx, agent, lifts=True)
     outcome_ending.stop(ctx, agent_row)
     idle = lookup.known_agent(ctx, agent_row.id)
@@ -215,10 +217,10 @@ def restart(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
 @command(
     "agents.abort",
     AsRoute("POST /agents/{id}/abort", "abort_agent", as_seen=True),
-    AsCommand("agent abort", said="The run of {name} is aborted; something new starts it again."),
+    AsCommand("agent abort", said="The run of {name} is aborted; new work starts it again."),
 )
 def abort(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
-    """End an agent's run; something new starts it again."""
+    """End an agent's run; new work starts it again."""
     agent_row = require_control(ctx, agent)
     if ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent_row.id) is None:
         raise Conflict(f"{agent_row.name} is not running.", "There is nothing to end.")
@@ -246,7 +248,7 @@ def new_session(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     AsRoute("POST /agents/{id}/pause", "pause_agent", as_seen=True),
     AsCommand(
         "agent pause",
-        said="{name} is paused; `remit agent resume {name}` lets it be started again.",
+        said="{name} is paused; `remit resume {name}` ends the pause.",
     ),
 )
 def pause(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
@@ -257,9 +259,7 @@ def pause(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
 @command(
     "agents.resume",
     AsRoute("POST /agents/{id}/resume", "resume_agent", as_seen=True),
-    AsCommand(
-        "agent resume", said="{name} is resumed; it is started once there is something to do."
-    ),
+    AsCommand("agent resume", said="{name} is resumed; it runs as soon as it has work."),
 )
 def resume(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     """Let a paused agent be started again."""
@@ -332,6 +332,7 @@ def submit_log(
     event = ctx.record("log.submit", f"log:{me.id}", {"summary": summary})
     if go_on and ctx.actor.run_id is not None:
         ctx.tx.run(run_statements.GO_ON, run=ctx.actor.run_id)
+        waking.acted(ctx, me.id)
     return {"event_id": event, "log_file_id": me.log_file_id}
 
 

@@ -279,7 +279,7 @@ def command_for(ctx: Context, halt: Halt) -> str:
         name = ctx.tx.existing(people.COMPANY, company=halt.company_id).name
         return f"remit company accept {shlex.quote(name)}"
     top = lookup.agent_row(ctx, AgentId(halt.agent_id)) if halt.agent_id else None
-    return f"remit go {top.name}" if top else "remit go"
+    return f"remit resume {top.name}" if top else "remit resume"
 
 
 def _not_stopped(ctx: Context, top: Agent | None) -> tuple[str, str]:
@@ -287,4 +287,4 @@ def _not_stopped(ctx: Context, top: Agent | None) -> tuple[str, str]:
     wider = covering(ctx, top.id) if top else None
     if wider is not None:
         return f"{name} has no halt of its own. {sentence(ctx, wider)}", _step(ctx, wider)
-    return f"{name} is not stopped.", "There is nothing to lift."
+    return f"{name} is not stopped.", "There is nothing to resume."

@@ -7,7 +7,7 @@ from remit.model.messaging.turn import quoted
 from remit.model.organisation.agent import HUMAN, Agent, AgentStatus
 from remit.model.organisation.approval import Approval, ApprovalStatus, ApprovalType
 from remit.model.text import plural
-from remit.model.work.outcome import Look, Outcome, OutcomeKind, OutcomeStatus
+from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup, shapes
 from remit.services.command import Context, query
 from remit.services.execution import accounts, error_recovery
@@ -153,19 +153,9 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
         return "waiting", waits.sentence(ctx, waiting)
     if (held := _held_jobs(ctx, agent)) is not None:
         return "held", held
-    later = ctx.tx.one(due.NEXT_LOOK_OF, agent=agent.id)
-    if later is not None:
-        outcome = ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=later)[0]
-        at = moment(later)
-        if outcome.kind is OutcomeKind.INBOX:
-            return "nothing_new", (
-                "Nothing to do. It has mail that is only to know, and reads it in its next run, at "
-                f"the latest at {at}."
-            )
-        if outcome.look_for == Look.DEFERRAL:
-            return "deferred", f"“{outcome.title}” was put off until {at}."
-        return "reviewing_at", f"Nothing new; next review of “{outcome.title}” at {at}."
-    if ctx.tx.all(due.LEFT_ALONE, agent=agent.id, limit=1):
+    if (later := _later(ctx, agent)) is not None:
+        return later
+    if ctx.tx.one(due.ANY_LEFT_OF, agent=agent.id) is not None:
         return "nothing_new", (
             "Nothing new since it last looked. Mail, a change or a decision starts it."
         )
@@ -176,6 +166,31 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
             others = plural(awaited, "other outcome")
             return "blocked", f"“{outcome.title}” waits for {others}."
     return "no_work", "Nothing to do: no mail, and no outcome that is ready."
+
+
+def _later(ctx: Context, agent: Agent) -> Reason | None:
+    """The reason why an agent starts at a later time: a date, letters to know, or a look at what it
+    left alone."""
+    date = ctx.tx.one(due.NEXT_DATE_OF, agent=agent.id)
+    lease = ctx.tx.one(leases.LEASE, agent=agent.id)
+    left = ctx.tx.all(due.FIRST_FRESH_OF, agent=agent.id, limit=1)
+    look = lease.look_at if lease is not None else None
+    if look is not None and not left:
+        look = ctx.tx.one(due.NEXT_REVIEW_OF, agent=agent.id)
+        left = ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=look) if look is not None else []
+    if look is not None and look > ctx.now and (date is None or look < date):
+        title = left[0].title
+        return "reviewing_at", f"Nothing new; next review of “{title}” at {moment(look)}."
+    if date is None:
+        return None
+    outcome = ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=date)[0]
+    at = moment(date)
+    if outcome.kind is OutcomeKind.INBOX:
+        return "nothing_new", (
+            "Nothing to do. It has mail that is only to know, and reads it in its next run, at "
+            f"the latest at {at}."
+        )
+    return "deferred", f"“{outcome.title}” was put off until {at}."
 
 
 def _awaited(ctx: Context, outcome: Outcome) -> int:

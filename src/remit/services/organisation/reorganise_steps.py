@@ -250,7 +250,7 @@ class Steps:
             statements.SEAT_AGENT, agent=agent, new_adapter=to[0], new_config=to[1], new_seat=to[2]
         )
         configuration.keep(self._ctx, self._now(agent), RevisionSource.SEAT, configuration_of(now))
-        waking.look_now(self._ctx, agent)
+        waking.look_now(self._ctx, now.id)
         waking.wake_afresh(self._ctx, agent, "somebody else sits there now")
         self._done.append({"step": "seat", "agent": agent, "from": list(was), "to": list(to)})
 

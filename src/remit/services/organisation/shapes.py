@@ -16,6 +16,7 @@ from remit.services.shape_basics import (
     OwnedShape,
     Role,
     TitledShape,
+    WarnedShape,
 )
 
 _SHOWN: Final[Mapping[Holds, Any]] = {
@@ -58,6 +59,10 @@ _describe(AgentShape, CONFIGURED, seen_by_all=[field for field in LISTED if not 
 
 class CallingAgentShape(AgentShape):
     run_id: str | None
+
+
+class CreatedAgentShape(AgentShape, WarnedShape):
+    """A new agent."""
 
 
 class ConfiguredAgentShape(AgentShape):

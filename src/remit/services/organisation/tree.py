@@ -154,7 +154,8 @@ def check_transition(agent: Agent, wanted: AgentStatus) -> None:
     if wanted is agent.status:
         raise Conflict(f"{agent.name} is {is_now} already.", "There is nothing to do.")
     raise Conflict(
-        f"{agent.name} is {is_now} and cannot become {to_be}.", "Look at the agent's status."
+        f"{agent.name} is {is_now}, so it cannot be made {to_be}.",
+        "Look at the agent's status.",
     )
 
 
@@ -281,4 +282,5 @@ def hand_over(
     )
     if before.owner_id != owner:
         waits.forget_moved(ctx, before.owner_id)
+    waking.acted(ctx, owner)
     waking.wake(ctx, owner, "an outcome was handed over")

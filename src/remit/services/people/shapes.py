@@ -8,7 +8,7 @@ from remit.ids import TokenKind
 from remit.model.messaging.confirmation import MailDecisions
 from remit.model.messaging.mail import Messaging
 from remit.model.organisation.principal import ActorKind
-from remit.model.organisation.user import UserRole
+from remit.model.organisation.user import Handed, UserRole
 from remit.services.shape_basics import Moment, NamedShape
 
 
@@ -69,6 +69,29 @@ class MemberShape(NamedShape):
     created_at: Moment
 
 
+class HandedOutShape(TypedDict):
+    """Something that opens the company, made by a member for others."""
+
+    kind: Annotated[str, Handed]
+    id: str
+    #: The person or the agent that it is for.
+    name: str
+    #: Whether it ends when its maker is removed, because nobody uses it yet.
+    ends: bool
+    why: str
+    next_step: str
+
+
+class LeaverShape(NamedShape):
+    removed: bool
+    #: The agents whose seats are vacant now.
+    seats: list[str]
+    #: The agents that lost a key which the person made.
+    keys_of: list[str]
+    handed_out: list[HandedOutShape]
+    dry_run: bool
+
+
 class IssuedTokenShape(TypedDict):
     id: str
     kind: Annotated[str, TokenKind]
@@ -110,6 +133,8 @@ class NewBackupShape(TypedDict):
     name: str
     #: True if the call returned before it was complete.
     writing: bool
+    #: The version of Remit that wrote it.
+    version: NotRequired[str]
     companies: NotRequired[int]
     events: NotRequired[int]
     contents: NotRequired[int]
@@ -162,6 +187,13 @@ class LetInShape(TypedDict):
     """The person whose token was renewed."""
 
     user: str
+
+
+class StartedVersionShape(TypedDict):
+    """The version of Remit that was started, and the one before, if it is known."""
+
+    was: str | None
+    now: str
 
 
 class NamedBackupShape(TypedDict):

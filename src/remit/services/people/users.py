@@ -22,8 +22,9 @@ from remit.model.text import LONGEST_LABEL, name_key
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
 from remit.services.fields import AgentRef, CompanyRef, Help, Moment, Name, Reference, Text, UserRef
-from remit.services.people import token_record
+from remit.services.people import handed_out, token_record
 from remit.services.surfaces import AsCommand, AsRoute
+from remit.services.verbs import preview_of
 from remit.store.messaging import chat, notices
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import people
@@ -129,16 +130,17 @@ _caller = views.view_of(Principal, shapes.CallerShape)
 
 @command(
     "users.remove",
-    AsRoute("DELETE /companies/{companyId}/users/{user}", "remove_user"),
-    AsCommand(
-        "user remove",
-        said="That person has no part in the company any more.",
-        spelled={"user": "name"},
+    AsRoute(
+        "DELETE /companies/{companyId}/users/{user}",
+        "remove_user",
+        preview="users.preview_removal",
     ),
 )
-def remove(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> shapes.RemovedShape:
+def remove(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> shapes.LeaverShape:
     """Take away a person's part in the company: seats, linked accounts and the keys of agents that
-    they made end with it, and their own tokens when it was the last."""
+    they made end with it, and their own tokens when it was the last. Links and
+    tokens that they made for others and nobody uses yet end as well; `handedOut` names these, and
+    those in use, which stay."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_CHANGE, on=f"user:{user}")
     person = member(ctx, user)
@@ -146,14 +148,45 @@ def remove(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> shapes
         raise Conflict(
             "The company would be left without a board.", "Add another board member first."
         )
+    credentials = handed_out.by(ctx, person)
+    handed_out.end_unused(ctx, credentials)
     ctx.tx.run(people.DELETE_MEMBERSHIP, user=person.id)
     seats = _end_part(ctx, person)
     keys = _end_keys(ctx, person)
     if not ctx.tx.all(people.COMPANIES_OF_USER, user=person.id, after="", limit=1):
         token_record.end_of(ctx, user=person.id)
-    about = {"name": person.name, "seats": seats, "keys_of": keys}
+    about = {
+        "name": person.name,
+        "seats": seats,
+        "keys_of": keys,
+        "handed_out_ended": [each.reference for each in credentials if each.ends],
+        "handed_out_kept": [each.reference for each in credentials if not each.ends],
+    }
     ctx.record("user.remove", f"user:{person.id}", about)
-    return {"id": person.id, "removed": True}
+    return {
+        "id": person.id,
+        "name": person.name,
+        "removed": True,
+        "seats": [*map(str, seats)],
+        "keys_of": [*map(str, keys)],
+        "handed_out": [each.view(person.name) for each in credentials],
+        "dry_run": False,
+    }
+
+
+preview_removal = preview_of("users.preview_removal", remove)
+
+
+@query("users.handed_out")
+def list_handed_out(
+    ctx: Context, *, company: CompanyRef, user: UserRef
+) -> list[shapes.HandedOutShape]:
+    """Return the links and tokens that a person made for others, and whether each would end with
+    their membership."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_READ, on=f"user:{user}")
+    person = member(ctx, user)
+    return [each.view(person.name) for each in handed_out.by(ctx, person)]
 
 
 def _end_part(ctx: Context, person: User) -> list[AgentId]:

@@ -21,6 +21,7 @@ from remit.store.record import events as log
 from remit.store.record.events import Fault
 
 _MOST_FAULTS = 100
+_REVOKING = "token.revoke"
 
 
 class Submitted(NamedTuple):
@@ -49,7 +50,7 @@ class Evidence:
             except (ValueError, LookupError, TypeError):
                 return  # the event was changed, which its hash shows
             self._submitted.setdefault(subject, {})[revision] = Submitted(event.seq, digest)
-        elif event.action == "token.revoke":
+        elif event.action == _REVOKING:
             self._revoked[subject] = event.seq
 
     def faults(self, ctx: Context) -> list[Fault]:
@@ -83,9 +84,16 @@ class Evidence:
 
     def _of_tokens(self, ctx: Context) -> Iterator[Fault]:
         """Tokens that are valid now and should not be. Others open nothing."""
+        # Its person may be in other companies alone by now, or in none.
+        for valid in each(ctx.tx, people.VALID):
+            if (revoked := self._revoked.get(valid.id)) is not None:
+                yield Fault(revoked, "revived", f"token:{valid.id} was revoked, and is valid.")
         for token in each(ctx.tx, people.OPENING):
-            if (revoked := self._revoked.get(token.id)) is not None:
-                yield Fault(revoked, "revived", f"token:{token.id} was revoked, and is valid.")
+            if token.id in self._revoked:
+                continue
+            if ctx.tx.one(log.HAPPENED_ANYWHERE, resource=f"token:{token.id}", action=_REVOKING):
+                sentence = f"token:{token.id} was revoked in another company, and is valid."
+                yield Fault(0, "revived", sentence)
                 continue
             event = ctx.tx.one(log.EVENT_ANYWHERE, event=token.event_id or "")
             holder = token.user_id or token.agent_id

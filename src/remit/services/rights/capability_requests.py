@@ -87,7 +87,11 @@ def grant_request(ctx: Context, *, request: MessageRef) -> shapes.GrantShape:
     "mail.refuse_request",
     AsTool("capability_refuse", "Refuse what a report asked for; it learns why.", offer="reports"),
     AsRoute("POST /messages/{id}/refuse", "refuse_request", spelled={"request": "id"}),
-    AsCommand("grant refuse", said="Refused; who asked is told why."),
+    AsCommand(
+        "grant refuse",
+        said="Refused; who asked is told why.",
+        examples=('remit grant refuse 4b6f2d91a0c7 "The style is not yours to change."',),
+    ),
 )
 def refuse_request(
     ctx: Context,

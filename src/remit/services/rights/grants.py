@@ -33,6 +33,7 @@ from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
 from remit.services.context import Matter
 from remit.services.fields import (
+    CHECKED_BY_VERB,
     After,
     AgentRef,
     CompanyRef,
@@ -76,7 +77,7 @@ def give(
     company: CompanyRef | None,
     to: AgentRef,
     resource: ResourceRef,
-    level: Annotated[str, Level],
+    level: Annotated[str, Level, CHECKED_BY_VERB],
     mode: Annotated[str, Mode] | None = None,
     scope: OutcomeRef | None = None,
     expires_at: Moment | None = None,

@@ -32,6 +32,7 @@ from remit.services.messaging import inbox, letter_trace, mail, pending_items, w
 from remit.services.organisation import halts
 from remit.services.screens import name_lookup, standing
 from remit.services.spending import budgets, limits
+from remit.services.work import submissions
 from remit.store.connections import changes as change_statements
 from remit.store.execution import jobs as job_statements
 from remit.store.execution import leases as lease_statements
@@ -146,7 +147,7 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
     items += _mail_of_seats(ctx, seats)
     items += _handed_in(ctx, seats)
     if membership.role is not UserRole.BOARD:
-        return items + _unanswered(ctx, set())
+        return items + _unanswered(ctx, {item["id"] for item in items})
     items += _mail_of_vacant_seats(ctx)
     held_up = _held_up(ctx)
     submitted = {event.resource: event for event in ctx.tx.all(events.SUBMISSIONS_OF_PENDING)}
@@ -201,7 +202,7 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
         }
         items = [item for item in items if item["id"] not in doubled]
     items += failed
-    items += _unanswered(ctx, dead)
+    items += _unanswered(ctx, dead | {item["id"] for item in items})
     items += [
         runaway.silent_item(ctx, run, last)
         for run, last in runaway.silent(ctx)
@@ -220,6 +221,8 @@ def _to_confirm(ctx: Context) -> list[shapes.AwaitingShape]:
             approval = ctx.tx.existing(governance.APPROVAL_ANYWHERE, approval=act["approval"])
             if not approval_engine.still_asks(approval, act["revision"], act["digest"]):
                 continue
+        if "outcome" in act and not submissions.is_open(ctx, act["outcome"], act["submission"]):
+            continue
         cause = f"It came from {row.account} and can be confirmed until {moment(row.expires_at)}."
         about = (row.id, row.title, None, row.created_at, cause)
         items.append(views.awaiting(ctx.company, "confirmation", *about))
@@ -356,22 +359,27 @@ def _was_told(ctx: Context, run: Run, told: set[Micros]) -> bool:
     )
 
 
-def _unanswered(ctx: Context, dead: set[str]) -> list[shapes.AwaitingShape]:
-    """Letters of the acting person that no agent will answer without help; `dead` have rows
-    already."""
+def _unanswered(ctx: Context, listed: set[str]) -> list[shapes.AwaitingShape]:
+    """Letters of the acting person that no agent will answer without help; what is `listed` has a
+    row already."""
     items = []
     for wish in ctx.tx.all(wish_statements.OPEN_OF_USER, user=ctx.actor.id, limit=MOST_WISHES):
-        if wish.message_id in dead:
+        if wish.message_id in listed:
             continue
         letter = ctx.tx.existing(statements.MESSAGE_ANYWHERE, message=wish.message_id)
         stands = letter_trace.state(ctx, letter)
         kept = (
-            stands["state"] == "queued"
+            stands["state"] in ("queued", "failing")
             and wish.created_at + UNREAD_SHOWN <= ctx.now
             and mail.not_started(ctx, letter, by_itself=True) is not None
         )
         sentence = stands["sentence"]
-        if stands["state"] == "in_work" and wish.created_at + STILL_SHOWN <= ctx.now:
+        # An agent that has to answer or decide may never do so.
+        waits = stands["state"] == letter_trace.WAITING
+        is_left = stands["state"] == "in_work" or (
+            waits and letter_trace.awaited(ctx, letter) not in listed
+        )
+        if is_left and wish.created_at + STILL_SHOWN <= ctx.now:
             still = letter_trace.still_since(ctx, letter)
             kept = still is not None and still + STILL_SHOWN <= ctx.now
             sentence = f"Nothing has happened to it since {moment(still or 0)}. {sentence}"
@@ -390,11 +398,15 @@ def _held_up(ctx: Context) -> dict[str, str]:
     """By question or approval: who waits for it, and with which outcomes."""
     waiters: dict[str, tuple[str, list[str]]] = {}
     for subject, name, title in ctx.tx.all(wait_statements.HELD_UP, limit=10 * MOST):
-        waiters.setdefault(subject, (name, []))[1].append(title)
+        waiters.setdefault(subject, (name, []))[1].extend([title] if title else [])
     return {
-        subject: f"{name} waits for it with {', '.join(repr(title) for title in titles[:3])}."
+        subject: f"{name} waits for it{_with(titles[:3])}."
         for subject, (name, titles) in waiters.items()
     }
+
+
+def _with(titles: Sequence[str]) -> str:
+    return f" with {', '.join(map(repr, titles))}" if titles else ""
 
 
 def _summary(ctx: Context, approval: Approval) -> str:

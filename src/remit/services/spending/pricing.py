@@ -1,4 +1,5 @@
-"""Prices of models: what an agent's configuration says, else its company, else the price list."""
+"""Prices of models: what an agent's configuration says, else its company, else the instance, else
+the price list."""
 
 import json
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from remit.store.organisation import people
 
 _OWN = "the agent's own prices"
 _COMPANY = "the company's prices"
+_INSTANCE = "the instance's prices"
 
 
 def price_of(ctx: Context, adapter_type: str, config: Mapping[str, object]) -> Price | None:
@@ -34,6 +36,8 @@ def price_of(ctx: Context, adapter_type: str, config: Mapping[str, object]) -> P
     of_company = prices.stored("{}" if company is None else company.prices).get(model)
     if of_company is not None:
         return Price(model, *of_company, _COMPANY)
+    if (of_instance := ctx.prices.get(model)) is not None:
+        return Price(model, *of_instance, _INSTANCE)
     # Imported here: most companies of a test have no model.
     from remit.adapters import price_table
 

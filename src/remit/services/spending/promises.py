@@ -8,15 +8,18 @@ from remit.adapters import registry
 from remit.authority import Action
 from remit.clock import month_of, next_month
 from remit.errors import RemitError
+from remit.ids import CompanyId
 from remit.model.execution.cost import Cost, tokens_in_words
 from remit.model.execution.limit import Limit, Limits, amount_shown, command_that_sets
 from remit.model.organisation.agent import Agent
 from remit.services import lookup, shapes
-from remit.services.command import Context, query
+from remit.services.command import FOR_REMIT, Context, query
 from remit.services.fields import CompanyRef
+from remit.services.shape_basics import WarnedShape
 from remit.services.spending import limits, pricing
 from remit.services.surfaces import AsRoute
 from remit.store.execution import budgets as statements
+from remit.store.organisation import people
 
 
 class _Known(NamedTuple):
@@ -27,6 +30,8 @@ class _Known(NamedTuple):
     listed: bool = False
     #: The agents of unknown cost, in words: `codex with gpt-9`.
     unknown: str | None = None
+    #: Their model, where that is known.
+    model: str | None = None
 
 
 @query("spending.show", AsRoute("GET /companies/{companyId}/spending", "show_spending"))
@@ -48,8 +53,50 @@ def show(ctx: Context, *, company: CompanyRef | None) -> shapes.SpendingShape:
     }
 
 
+class Unpriced(NamedTuple):
+    """The agents of unknown cost of a company, in words."""
+
+    company: str
+    kinds: list[str]
+
+
+@query("spending.companies", FOR_REMIT)
+def companies(ctx: Context) -> list[CompanyId]:
+    """The companies of the instance, to look for models without a price."""
+    return ctx.tx.all(people.ALL_COMPANIES)
+
+
+@query("spending.unpriced", FOR_REMIT)
+def unpriced(ctx: Context, *, company: CompanyId) -> Unpriced:
+    """The agents of a company whose cost is unknown: their models have no price."""
+    ctx.enter(company)
+    kinds = [_known(ctx, *kind) for kind in ctx.tx.all(statements.SPENDERS)]
+    name = ctx.tx.existing(people.COMPANY).name
+    return Unpriced(name, sorted({kind.unknown for kind in kinds if kind.unknown}))
+
+
+class Unheld(NamedTuple):
+    """Why a budget of money does not hold an agent, with what does, and the next step."""
+
+    sentence: str
+    next_step: str
+
+
 def warning(ctx: Context, agent: Agent) -> str | None:
-    """Return that an agent's budget of money does not hold it, and what does; None if it holds."""
+    """Return why an agent's budget of money does not hold it, and the next step; None if it
+    does."""
+    unheld_by_money = unheld(ctx, agent)
+    return None if unheld_by_money is None else " ".join(unheld_by_money)
+
+
+def warned(ctx: Context, agent: Agent) -> WarnedShape:
+    """Return the warning as a part of an answer."""
+    why = warning(ctx, agent)
+    return {} if why is None else {"warning": why}
+
+
+def unheld(ctx: Context, agent: Agent) -> Unheld | None:
+    """Return why an agent's budget of money does not hold it; None if it does."""
     if agent.budget_monthly_cents is None:
         return None
     known = _known(ctx, agent.adapter_type, json.loads(agent.adapter_config))
@@ -59,12 +106,18 @@ def warning(ctx: Context, agent: Agent) -> str | None:
     holds = [f"{tokens_in_words(per_day)} a day"] if per_day else []
     if agent.budget_monthly_tokens is not None:
         holds.append(f"{tokens_in_words(agent.budget_monthly_tokens)} a month")
-    return (
+    return Unheld(
         f"The cost of {known.unknown} is not known, so a budget of money does not hold it. "
-        f"It may take {' and '.join(holds) or 'any number of tokens'}; "
-        f"limit them with `remit agent set {agent.name} budgetMonthlyTokens=NUMBER`, or give its "
-        "model a price."
+        f"It may take {' and '.join(holds) or 'any number of tokens'}.",
+        f"Limit them with `remit agent set {agent.name} budgetMonthlyTokens=NUMBER`, or "
+        f"{_to_price(known)}.",
     )
+
+
+def _to_price(known: _Known) -> str:
+    if known.model is None:
+        return "name its model, and give that a price where it has none"
+    return f"set a price: `remit company set --price {known.model}=INPUT/OUTPUT`"
 
 
 def _known(ctx: Context, adapter_type: str, config: Mapping[str, object]) -> _Known:
@@ -82,7 +135,7 @@ def _known(ctx: Context, adapter_type: str, config: Mapping[str, object]) -> _Kn
         return _Known(spends=True, listed=price.listed)
     served = adapter.served(settings)
     if served is not None:
-        return _Known(True, unknown=f"{adapter_type} with {served.model}")
+        return _Known(True, unknown=f"{adapter_type} with {served.model}", model=served.model)
     if hasattr(settings, "model"):
         return _Known(True, unknown=f"{adapter_type} with its default model")
     return _Known(True, unknown=f"{adapter_type} agents that report none")

@@ -132,7 +132,7 @@ def _wait_again(ctx: Context, agent: Agent, was: Mapping[str, Any]) -> bool:
         agent.id,
         to_agent=awaited.id if awaited is not None else None,
         to_user=UserId(was["user"]) if was["user"] else None,
-        about=about,
+        about=None if was.get("desk") else about,
     )
     if is_gone:
         above = escalation.next_above(ctx, wait)

@@ -61,7 +61,7 @@ def delegate(
         return {
             "outcome": views.outcome(lookup.known_outcome(ctx, hired.mandate.id), ctx.now),
             "moved": hired.moved,
-            **hiring.answer(hired),
+            **hiring.answer(ctx, hired),
         }
     responsibility.check_not_hired_for(ctx, row)
     receiver = _report(ctx, boss, to)

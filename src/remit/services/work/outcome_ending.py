@@ -192,6 +192,7 @@ def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) 
             )
         tree.hand_over(ctx, outcome.id, heir, delegated=False, delegator=None)
     else:
+        waking.acted(ctx, outcome.owner_id)
         waking.news(ctx, outcome, "an outcome was reopened")
 
 

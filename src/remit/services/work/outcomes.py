@@ -137,6 +137,7 @@ def create(
     waits_for = list(_named(ctx, blocked_by).values())
     for other in waits_for:
         _add_blocker(ctx, outcome, other)
+    waking.acted(ctx, owner)
     if news:
         waking.wake(ctx, owner, "an outcome was created")
     circle = cycles.told_of_prerequisites(ctx, outcome, waits_for) if waits_for else {}
@@ -305,6 +306,7 @@ def complete(
         "outcome close",
         "End an outcome that is not wanted any more, and say why.",
         said="{title}: closed.",
+        examples=('remit outcome close "Translate the page" "Nobody reads it."',),
     ),
 )
 def close(
@@ -528,7 +530,9 @@ def disconnect(ctx: Context, parent: str, child: str) -> None:
     ctx.tx.run(statements.DELETE_EDGE, parent=parent, child=child)
     if lookup.known_outcome(ctx, child).status is OutcomeStatus.OPEN:
         ctx.tx.run(statements.COUNT_PREREQS, outcome=parent, step=-1)
-        waking.news(ctx, lookup.known_outcome(ctx, parent), "it waits for less")
+        freed = lookup.known_outcome(ctx, parent)
+        waking.acted(ctx, freed.owner_id)
+        waking.news(ctx, freed, "it waits for less")
 
 
 def has_edge(ctx: Context, parent: str, child: str) -> bool:
@@ -562,6 +566,7 @@ def _change_parents(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> li
     for gone in before.keys() - after.keys():
         ctx.tx.run(statements.DELETE_EDGE, parent=gone, child=outcome.id)
         ctx.tx.run(statements.COUNT_PREREQS, outcome=gone, step=-1)
+        waking.acted(ctx, before[gone].owner_id)
         waking.news(ctx, before[gone], "it waits for less")
     for new in after.keys() - before.keys():
         _add_edge(ctx, _require_open_parent(ctx, new), outcome)

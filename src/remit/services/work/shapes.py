@@ -233,4 +233,6 @@ class ForgottenWaitShape(TypedDict):
     subject: str
     agent: str | None
     user: str | None
+    #: Not in events of before there were waits of a desk.
+    desk: NotRequired[bool]
     outcomes: list[str]

@@ -22,6 +22,12 @@ def handed_in(ctx: Context, outcome: Outcome) -> Submission | None:
     return ctx.tx.one(statements.OPEN_SUBMISSION, outcome=outcome.id)
 
 
+def is_open(ctx: Context, outcome: str, submission: str) -> bool:
+    """Return whether a submission of an outcome still awaits its verdict."""
+    row = ctx.tx.one(statements.OPEN_SUBMISSION, outcome=outcome)
+    return row is not None and row.id == submission
+
+
 def evidence(ctx: Context, files: Sequence[str]) -> list[shapes.EvidenceShape]:
     """Return the present versions of files, all of which the caller must be allowed to read."""
     seen: dict[str, shapes.EvidenceShape] = {}

@@ -38,8 +38,8 @@ from remit.store.work import waits as statements
     AsRoute("POST /outcomes/{id}/submit", "submit_outcome"),
     AsCommand(
         "outcome submit",
-        "Hand in a delegated outcome; its owner waits for the verdict.",
-        said="{title}: handed in; it waits for the verdict.",
+        "Submit a delegated outcome; its owner waits for the verdict.",
+        said="{title}: submitted; it waits for the verdict.",
     ),
 )
 def submit(
@@ -102,8 +102,9 @@ def submit(
     AsRoute("POST /outcomes/{id}/return", "return_outcome"),
     AsCommand(
         "outcome return",
-        "Send back what was handed in, and say what is missing.",
+        "Send back what was submitted, and say what is missing.",
         said="{title}: sent back.",
+        examples=('remit outcome return writer "The second half is missing."',),
     ),
 )
 def send_back(

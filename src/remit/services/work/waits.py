@@ -5,24 +5,21 @@ started for it meanwhile. The decision ends the wait in the same transaction, wh
 the outcome.
 """
 
-import json
-
 from remit.clock import Micros, moment, to_iso
 from remit.errors import BadInput
 from remit.ids import AgentId, CompanyId, UserId, WaitId
+from remit.model.execution.run import was_review
 from remit.model.messaging.mail import AddressKind, Message, parse_address
 from remit.model.organisation.agent import HUMAN, Agent
-from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
+from remit.model.work.outcome import Look, Outcome, OutcomeKind, OutcomeStatus, comes_by_itself
 from remit.model.work.wait import REMINDERS_TO_AGENT, REMINDERS_TO_PERSON, Wait, WaitKind
 from remit.services import lookup, shapes
 from remit.services.context import Context
 from remit.services.execution import waking
+from remit.store.execution import leases
 from remit.store.execution import runs as run_statements
 from remit.store.work import outcomes as outcome_statements
 from remit.store.work import waits as statements
-
-#: Most outcomes that one request of an agent can hold up.
-MOST_CONCERNED = 200
 
 
 def begin(
@@ -35,8 +32,9 @@ def begin(
     to_user: UserId | None = None,
     about: list[Outcome] | None = None,
 ) -> Wait:
-    """Begin a wait of an agent for a decision; without `about`, for the outcomes that it works
-    on."""
+    """Begin a wait of an agent for a decision. It holds up the outcomes that `about` names; else
+    those that its run was started for; if there are none, it is a wait of the agent's desk."""
+    resting = concerned(ctx, agent) if about is None else about
     wait = Wait(
         id=WaitId(ctx.ids.new()),
         company_id=CompanyId(ctx.company or ""),
@@ -48,9 +46,13 @@ def begin(
         since=ctx.now,
         reminders=0,
         remind_at=ctx.now + reminders(ctx, to_agent)[0],
+        desk=about is None and not resting,
+        place=ctx.place_in_record + 1,
     )
     ctx.tx.add(wait)
-    resting = concerned(ctx, agent) if about is None else about
+    if wait.desk:
+        waking.lease_of(ctx, agent)
+        ctx.tx.run(leases.REST, agent=agent, new_rests=True)
     if resting:
         ctx.tx.run_for_each(
             statements.INSERT_WAIT_OUTCOME,
@@ -71,6 +73,12 @@ def begin_for_capability(
     boss, person = None if of_board else agent.boss_id, agent.boss_user_id
     kind = WaitKind.CAPABILITY
     return begin(ctx, kind, request.id, agent.id, to_agent=boss, to_user=person, about=about)
+
+
+#: Waits that an import begins again.
+BEGUN_AGAIN = frozenset({WaitKind.QUESTION, WaitKind.APPROVAL, WaitKind.CAPABILITY})
+
+_DECIDED = "what it waited for was decided"
 
 
 def matter(kind: WaitKind, subject: str) -> str:
@@ -95,13 +103,27 @@ def end_one(ctx: Context, wait: Wait, why: str = "") -> None:
         ctx.tx.run(statements.COUNT_WAITS, wait=wait.id, step=-1)
         ctx.tx.run(statements.DELETE_WAIT_OUTCOMES, wait=wait.id)
     ctx.tx.run(statements.DELETE_WAIT, wait=wait.id)
+    if wait.desk:
+        _free_desk(ctx, wait.agent_id)
     for outcome in held_up:
-        waking.news(ctx, outcome, "what it waited for was decided")
+        waking.news(ctx, outcome, _DECIDED)
     if why:
         from remit.services.governance import approval_engine  # it imports mail, which ends waits
 
         title = f"Awaited no longer: {_TITLE[wait.kind]}"
         approval_engine.tell(ctx, f"agent:{wait.agent_id}", title, why)
+
+
+def _free_desk(ctx: Context, agent: AgentId) -> None:
+    """Let an agent be asked again about what it left, unless a newer wait of its desk is open. If
+    somebody else decided, it is asked at once, and its nudges are counted anew."""
+    lease = waking.lease_of(ctx, agent)
+    newest = ctx.tx.one(statements.NEWEST_OF_DESK, agent=agent)
+    rests = newest is not None and newest > lease.own_act
+    ctx.tx.run(leases.REST, agent=agent, new_rests=rests)
+    if not waking.is_own(ctx, agent) and lease.look_at is not None:
+        ctx.tx.run(leases.LOOK, agent=agent, at=ctx.now, what_for=Look.NUDGE)
+        waking.wake(ctx, agent, _DECIDED)
 
 
 def forget(ctx: Context, outcome: str) -> None:
@@ -238,11 +260,13 @@ def forget_agent(ctx: Context, agent: str) -> list[shapes.ForgottenWaitShape]:
                 "subject": wait.subject_id,
                 "agent": wait.awaited_agent_id,
                 "user": wait.awaited_user_id,
+                "desk": wait.desk,
                 "outcomes": [outcome.id for outcome in held_up],
             }
         )
     ctx.tx.run(statements.DELETE_WAIT_OUTCOMES_OF, agent=agent)
     ctx.tx.run(statements.DELETE_WAITS_OF, agent=agent)
+    ctx.tx.run(leases.REST, agent=agent, new_rests=False)
     return forgotten
 
 
@@ -268,17 +292,18 @@ def redirect(
 
 
 def concerned(ctx: Context, agent: str) -> list[Outcome]:
-    """Return the outcomes that a wait holds up by default: those that the run was started for, or
-    else all that its agent could work on."""
-    actionable = {
-        outcome.id: outcome
-        for outcome in ctx.tx.all(outcome_statements.ACTIONABLE, owner=agent, limit=MOST_CONCERNED)
-        if outcome.kind is OutcomeKind.WORK
-    }
+    """Return the outcomes that a request of an agent holds up if it names none: those for which
+    news, a date or a review started its run, and which it can still work on."""
     run = ctx.tx.one(run_statements.RUN, run=ctx.actor.run_id) if ctx.actor.run_id else None
-    started_for = json.loads(run.outcome_ids) if run is not None else []
-    outcomes = [actionable[outcome_id] for outcome_id in started_for if outcome_id in actionable]
-    return outcomes or list(actionable.values())
+    if run is None or run.agent_id != agent or run.outcome_ids == "[]":
+        return []
+    reviewed = was_review(run, ctx.tx.one(leases.LEASE, agent=agent))
+    shown = ctx.tx.all(outcome_statements.ACTIONABLE_AMONG, ids=run.outcome_ids)
+    return [
+        outcome
+        for outcome in shown
+        if outcome.owner_id == agent and (reviewed or comes_by_itself(outcome, ctx.now))
+    ]
 
 
 def own(outcome: Outcome, agent: str) -> list[Outcome]:

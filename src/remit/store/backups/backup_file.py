@@ -11,10 +11,11 @@ import re
 import sqlite3
 import tarfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from remit import version
 from remit.errors import BadInput, RemitError
 from remit.store.blob_store.blobs import EMPTY, BlobStore
 from remit.store.blob_store.orphan_sweep import Pair
@@ -29,6 +30,7 @@ PIECE = 1 << 20
 _MANIFEST = "manifest.json"
 _BLOB = re.compile(r"blobs/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/([0-9a-f]{64})")
 _LARGEST_MANIFEST = 1 << 20
+_VERSION = re.compile(r"[0-9][0-9a-zA-Z.+-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Contents:
     """Contents of a backup, found by reading all of it."""
 
     schema: str
+    #: The version of Remit that wrote it; empty if it does not say so.
+    version: str
     companies: int
     events: int
     contents: int
@@ -69,7 +73,7 @@ def unpack(source: Path, database: Path) -> tuple[Contents, set[Pair]]:
     summary = look_through(database, lambda pair: _size_in(sizes, pair))
     if manifest.get("contents") != summary.contents:
         raise damaged("something is missing from it")
-    return summary, set(sizes)
+    return replace(summary, version=_version_in(manifest)), set(sizes)
 
 
 def contents(source: Path) -> Iterator[tuple[Pair, int, IO[bytes]]]:
@@ -104,7 +108,7 @@ def look_through(database: Path, size_of: Callable[[Pair], int]) -> Contents:
     finally:
         connection.close()
     sizes = [size_of(pair) for pair in _named_in(database)]
-    return Contents(schema, len(companies), seen, len(sizes), sum(sizes))
+    return Contents(schema, version.current(), len(companies), seen, len(sizes), sum(sizes))
 
 
 def _named_in(database: Path) -> list[Pair]:
@@ -180,6 +184,13 @@ def _read_manifest(text: bytes) -> dict[str, object]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise damaged("its manifest is of another kind")
     return manifest
+
+
+def _version_in(manifest: dict[str, object]) -> str:
+    """Return the version that wrote a backup; those of 0.1.0 do not say it."""
+    written_by = manifest.get("version")
+    is_version = isinstance(written_by, str) and _VERSION.fullmatch(written_by)
+    return str(written_by) if is_version else ""
 
 
 def write(path: Path, stream: IO[bytes]) -> None:

@@ -189,16 +189,9 @@ class Rows(Generic[T]):
             self.select(*self.same(**same), *where).order_by(*order), into(self.value)
         )
         column, parameter = same.popitem()
-        key, values = self.table.c[column], bindparam("values", type_=String)
+        key = self.table.c[column]
         rows = select(key, *columns(self.table, self.value)).order_by(*order)
-        rows = rows.where(*self.same(**same), *where)
-        on_sqlite = func.json_each(values).table_valued("value")
-        elements = func.json_array_elements_text(sql_cast(values, JSON)).table_valued("value")
-        of_all = Statement(
-            rows.where(key.in_(select(elements.c.value))),
-            lambda *row: row,
-            sqlite=rows.where(key.in_(select(on_sqlite.c.value))),
-        )
+        of_all = among(rows.where(*self.same(**same), *where), key, "values", lambda *row: row)
         statement.many = parameter, of_all
         return statement.keep()
 
@@ -280,6 +273,21 @@ class Rows(Generic[T]):
         """Insert a row without the `generated` columns, whose values the database sets."""
         names = (column.name for column in self.table.c if column.name not in generated)
         return change(insert(self.table).values({name: bindparam(name) for name in names}))
+
+
+def among(
+    query: Select[Any], column: ColumnElement[Any], name: str, make: Callable[..., T]
+) -> Statement[T]:
+    """The rows of a query whose column has one of the values in the parameter `name`, a JSON
+    list."""
+    values = bindparam(name, type_=String)
+    on_sqlite = func.json_each(values).table_valued("value")
+    elements = func.json_array_elements_text(sql_cast(values, JSON)).table_valued("value")
+    return Statement(
+        query.where(column.in_(select(elements.c.value))),
+        make,
+        sqlite=query.where(column.in_(select(on_sqlite.c.value))),
+    )
 
 
 def values_of(

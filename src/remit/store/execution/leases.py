@@ -10,11 +10,12 @@ from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, RunId
 from remit.model.execution.run import HELD, Lease
 from remit.store.engine.statement import Statement, change, into, new, scalar
-from remit.store.execution.due import DUE, DUE_BY_CLOCK, DUE_BY_NEWS, IS_DUE
+from remit.store.execution.due import DUE_BY_DATE, DUE_BY_NEWS, IS_DUE, due_by_look
 from remit.store.execution.limits import limited
 from remit.store.organisation.halts import stopped
 from remit.store.queues import LeasedQueue
 from remit.store.tables import agent_leases, agents, outcomes, runs
+from remit.store.work.outcomes import PRESSING
 
 _awake = agent_leases.c.wake_seq > agent_leases.c.done_seq
 #: Not held by a closed account or set-up; the held ones have another index.
@@ -105,21 +106,25 @@ class Startable:
 _may_start = sa.and_(
     agents.c.status == sa.literal("idle"), agents.c.adapter_type != sa.literal("human")
 )
-#: Rank of an agent's most pressing due outcome: 0 urgent and important, 3 neither.
-_pressing = (
-    sa.select(
-        sa.case(
-            (sa.and_(outcomes.c.urgent, outcomes.c.important), 0),
-            (outcomes.c.urgent, 1),
-            (outcomes.c.important, 2),
-            else_=3,
-        )
-    )
-    .where(outcomes.c.owner_id == agent_leases.c.agent_id, DUE)
-    .order_by(outcomes.c.urgent.desc(), outcomes.c.important.desc())
-    .limit(1)
-    .scalar_subquery()
+_rank = sa.case(
+    (sa.and_(outcomes.c.urgent, outcomes.c.important), 0),
+    (outcomes.c.urgent, 1),
+    (outcomes.c.important, 2),
+    else_=3,
 )
+#: The most pressing outcome of an agent that is due in each way; each way has an index.
+_firsts = [
+    sa.select(_rank.label("rank"))
+    .where(outcomes.c.owner_id == agent_leases.c.agent_id, due)
+    .order_by(*PRESSING)
+    .limit(1)
+    .correlate(agent_leases)
+    .subquery()
+    for due in (DUE_BY_NEWS, DUE_BY_DATE, *due_by_look(agent_leases))
+]
+_best = sa.union_all(*(sa.select(first.c.rank) for first in _firsts)).subquery()
+#: Rank of an agent's most pressing due outcome: 0 urgent and important, 3 neither.
+_pressing = sa.select(sa.func.min(_best.c.rank)).scalar_subquery()
 _startable = (
     sa.select(
         agent_leases.c.agent_id,
@@ -222,6 +227,12 @@ SETTLE = QUEUE.change(_free, **_let_go, done_seq=agent_leases.c.wake_seq)
 LOOK_AT = QUEUE.change(due_at=bind("due"))
 #: Keeps an agent from being started until it is released explicitly.
 HOLD = QUEUE.change(due_at=HELD)
+#: Sets the time at which an agent looks at what it left alone, and the reason.
+LOOK = QUEUE.change(look_at=bind("at"), look_for=bind("what_for"))
+#: Pauses the looks of an agent, or no longer.
+REST = QUEUE.change(rests=bind("new_rests"))
+#: Ends the pause by an own act of the agent.
+ACT = QUEUE.change(rests=sa.false(), own_act=bind("place"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,12 +294,17 @@ _not_woken = sa.and_(
 _with_leases = outcomes.join(agents, agents.c.id == outcomes.c.owner_id).outerjoin(
     agent_leases, agent_leases.c.agent_id == outcomes.c.owner_id
 )
-# Outcomes due by news and by the clock have an index each.
+_with_outcomes = agent_leases.join(agents, agents.c.id == agent_leases.c.agent_id).join(
+    outcomes, outcomes.c.owner_id == agent_leases.c.agent_id
+)
+# Each way of being due has an index.
 _forgotten = [
-    sa.select(outcomes.c.company_id, outcomes.c.owner_id)
-    .select_from(_with_leases)
-    .where(due, _not_woken)
-    for due in (DUE_BY_NEWS, DUE_BY_CLOCK)
+    sa.select(outcomes.c.company_id, outcomes.c.owner_id).select_from(joined).where(due, _not_woken)
+    for joined, due in (
+        (_with_leases, DUE_BY_NEWS),
+        (_with_leases, DUE_BY_DATE),
+        *((_with_outcomes, due) for due in due_by_look(agent_leases)),
+    )
 ]
 _all_forgotten = sa.union(*_forgotten).subquery()
 #: Companies with a due outcome whose owner was not woken, which the sweep repairs.

@@ -155,6 +155,7 @@ REPORT = (
     "fault",
     "fault_until",
     "acted",
+    "changed_files",
 )
 #: Stores the report of a run, known only when it is over.
 REPORT_RUN = _RUNS.update(_one, **new(*REPORT))

@@ -4,7 +4,7 @@ from sqlalchemy import and_, delete, false, literal_column, not_, null, select
 from sqlalchemy import bindparam as bind
 
 from remit.model.messaging.channel import Binding, ChannelDelivery, Receipt
-from remit.store.engine.statement import Rows, Statement, change, if_asked, scalar
+from remit.store.engine.statement import Rows, change, if_asked
 from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.organisation.halts import stopped
 from remit.store.queues import StatusQueue
@@ -35,6 +35,8 @@ BINDINGS = _BINDINGS.after(
 BOUND_TO_KIND = _BINDINGS.find(_speaks, company_id="company", adapter_type="kind")
 #: Sets another configuration of a binding.
 CONFIGURE_BINDING = _BINDINGS.update(_one, _there, adapter_config=bind("new_config"))
+#: Replaces the token of a binding.
+REPLACE_TOKEN = _BINDINGS.update(_one, _there, adapter_token=bind("new_token"))
 #: Removes a binding.
 REMOVE_BINDING = _BINDINGS.update(_one, _there, removed_at=bind("now"))
 #: A binding, also one that was removed.
@@ -58,6 +60,10 @@ QUEUE = StatusQueue(ChannelDelivery, "message", key="message_id", created=_sent_
 _unfinished, _queued = QUEUE.unfinished, QUEUE.queued
 _dead = channel_deliveries.c.status == literal_column("'dead'")
 
+#: Whether a message of an agent has gone out to a kind of channel.
+ANY_SENT = QUEUE.any(
+    channel_deliveries.c.status == literal_column("'done'"), agent_id="agent", adapter_type="kind"
+)
 #: How many messages of an agent have not gone out.
 COUNT_UNFINISHED = QUEUE.count(_unfinished, agent_id="agent")
 #: Messages of an agent to a kind of channel that have not gone out.
@@ -99,10 +105,10 @@ DEFERRED_BELOW = QUEUE.find(
 
 # Incoming messages
 
+_RECEIPTS = Rows(Receipt, "binding_id")
 #: The receipt of an incoming message, which deduplicates it.
-RECEIPT = Rows(Receipt, "binding_id").one(binding_id="binding", outside_id="outside_id")
-#: The chat system's id of an incoming message.
-OUTSIDE_ID = Statement(
-    select(channel_receipts.c.outside_id).where(channel_receipts.c.message_id == bind("message")),
-    scalar,
-)
+RECEIPT = _RECEIPTS.one(binding_id="binding", outside_id="outside_id")
+#: Whether anything came in by a binding.
+ANY_RECEIPT = _RECEIPTS.any(binding_id="binding")
+#: The receipt of a message that came through a channel.
+RECEIPT_OF = _RECEIPTS.one(message_id="message")

@@ -1,6 +1,6 @@
 """Statements about notices: messages to people outside about things that need them."""
 
-from sqlalchemy import ColumnElement, Table, and_, delete, select, union
+from sqlalchemy import ColumnElement, Table, and_, delete, null, select, union
 from sqlalchemy import bindparam as bind
 
 from remit.model.messaging.notice import Hook, Notice, StoredRules
@@ -70,6 +70,25 @@ KNOWN = Statement(
         notices.c.subject_id == bind("subject"),
     ),
     scalar,
+)
+#: Queues a notice again whose subject was asked for anew since.
+RENEW = QUEUE.update(
+    ~QUEUE.unfinished,
+    notices.c.user_id == bind("user"),
+    notices.c.way == bind("by_way"),
+    notices.c.kind == bind("of_kind"),
+    notices.c.subject_id == bind("subject"),
+    notices.c.created_at < bind("since"),
+    status="queued",
+    attempt=0,
+    created_at=bind("now"),
+    next_at=bind("due"),
+    ended_at=null(),
+    ended_why=null(),
+    digest_id=null(),
+    post_id=null(),
+    told=null(),
+    settled=0,
 )
 #: Notices that can go out now.
 READY = QUEUE.find(

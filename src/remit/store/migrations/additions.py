@@ -5,10 +5,32 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from alembic import op
-from sqlalchemy import CheckConstraint, MetaData, Table, text
+from sqlalchemy import CheckConstraint, Index, MetaData, Table, text
 
 from remit.store.tables import metadata
 from remit.store.tables.base import copied, in_order
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """An index that a revision dropped, for the tables of revisions before it."""
+
+    name: str
+    table: str
+    columns: tuple[str, ...]
+    where: str
+    sqlite: str
+    #: The index that it was declared before.
+    before: str
+
+    def add_to(self, table: Table) -> None:
+        """Declare it in a table as it was."""
+        order = [name for name in table.info["indexes"] if name != self.name]
+        order.insert(order.index(self.before), self.name)
+        table.info = {**table.info, "indexes": order}
+        columns = (table.c[name] for name in self.columns)
+        where, sqlite = text(self.where), text(self.sqlite)
+        Index(self.name, *columns, postgresql_where=where, sqlite_where=sqlite)
 
 
 @dataclass(frozen=True)
@@ -20,6 +42,7 @@ class Additions:
     indexes: tuple[str, ...] = ()
     #: Check constraints that the revision replaced: the former condition, by table and name.
     checks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    dropped: tuple[Dropped, ...] = ()
 
 
 _BY_SHORT_ID = (
@@ -138,6 +161,35 @@ ADDITIONS = {
             }
         },
     ),
+    "0054": Additions(columns={"runs": ("changed_files",)}),
+    "0055": Additions(
+        columns={
+            "waits": ("desk", "place"),
+            "agent_leases": ("look_at", "look_for", "rests", "own_act"),
+        },
+        indexes=(
+            *("ix_outcomes_pressing", "ix_outcomes_heard", "ix_outcomes_left"),
+            *("ix_outcomes_timed", "ix_waits_desk", "ix_agent_leases_look_at"),
+        ),
+        dropped=(
+            Dropped(
+                "ix_outcomes_news",
+                "outcomes",
+                ("status", "open_prereqs", "owner_id"),
+                where="status = 'open' AND (news > seen OR kind = 'inbox')",
+                sqlite="status = 'open' AND (news > seen OR kind = 'inbox')",
+                before="ix_outcomes_look_at",
+            ),
+            Dropped(
+                "ix_outcomes_actionable",
+                "outcomes",
+                ("owner_id", "status", "open_prereqs", "urgent", "important"),
+                where="status = 'open' AND open_prereqs = 0 AND NOT perpetual",
+                sqlite="status = 'open' AND open_prereqs = 0 AND perpetual = 0",
+                before="ix_outcomes_news",
+            ),
+        ),
+    ),
 }
 
 
@@ -153,13 +205,16 @@ def tables_at(revision: str, only: Iterable[str] = ()) -> MetaData:
         if table.name in absent or table.name not in wanted:
             continue
         copy = copied(table, tables)
+        for index in (index for added in later for index in added.dropped):
+            if index.table == table.name:
+                index.add_to(copy)
         for added in later:
             for name in added.columns.get(table.name, ()):
                 # A "system" column is left out of CREATE TABLE.
                 copy.c[name].system = True
-            for index in in_order(copy):
-                if index.name in added.indexes:
-                    copy.indexes.remove(index)
+            for declared in in_order(copy):
+                if declared.name in added.indexes:
+                    copy.indexes.remove(declared)
         # Newest first, so that the oldest replacement since the revision wins.
         for added in reversed(later):
             for check in _checks(copy):
@@ -200,6 +255,8 @@ def make(revision: str) -> None:
         for index in in_order(table):
             if index.name in added.indexes:
                 index.create(op.get_bind())
+    for gone in added.dropped:
+        op.drop_index(gone.name, gone.table)
 
 
 def _replace_check(table: str, check: str, was: str, now: str) -> None:

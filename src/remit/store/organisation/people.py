@@ -266,12 +266,14 @@ class Opening:
     event_id: EventId | None
 
 
+_valid = and_(_unrevoked, or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > bind("now")))
+#: A page of all valid tokens.
+VALID = _TOKENS.after(_valid)
 #: A page of the valid tokens of a company's agents, of its members and of operators.
 OPENING = Statement(
     select(*columns(tokens, Opening))
     .where(
-        _unrevoked,
-        or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > bind("now")),
+        _valid,
         or_(
             tokens.c.company_id == bind("company"),
             tokens.c.user_id.in_(
@@ -301,6 +303,22 @@ REVOKE_KEYS_MADE_BY = _revoking(
     tokens.c.agent_id.is_not(None),
     tokens.c.run_id.is_(None),
     tokens.c.made_with.in_(select(_theirs.c.id).where(_theirs.c.user_id == bind("user"))),
+)
+#: The valid links, tokens and sessions that a person made for other members of a company.
+HANDED_OUT = _TOKENS.find(
+    tokens.c.user_id != bind("user"),
+    tokens.c.user_id.in_(
+        select(memberships.c.user_id).where(memberships.c.company_id == bind("company"))
+    ),
+    _valid,
+    tokens.c.made_with.in_(select(_theirs.c.id).where(_theirs.c.user_id == bind("user"))),
+    order=[tokens.c.id],
+)
+#: All tokens and sessions that a person ever had.
+EVER_OF_USER = _TOKENS.find(
+    tokens.c.kind.in_([literal("user"), literal("session")]),
+    user_id="user",
+    order=[tokens.c.id],
 )
 
 # Sessions

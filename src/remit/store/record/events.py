@@ -12,7 +12,7 @@ from remit.model.event import GENESIS, Event
 from remit.model.text import digest_of
 from remit.store.engine.database import Delayed, Transaction
 from remit.store.engine.statement import Rows, Statement, change, into, new, row, scalar, unless
-from remit.store.tables import answers, approvals, event_heads, events
+from remit.store.tables import answers, approvals, companies, event_heads, events
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,14 @@ HAPPENED = Statement(
     .limit(1),
     scalar,
 )
+#: Whether an allowed event of an action on a resource exists in any company.
+HAPPENED_ANYWHERE = _EVENTS.any(
+    # Each company's part of the index is looked up.
+    events.c.company_id.in_(select(companies.c.id)),
+    events.c.allowed == true(),
+    resource="resource",
+    action="action",
+)
 #: The newest allowed event of an action on a resource.
 LAST_OF = _EVENTS.find(
     events.c.allowed == true(),
@@ -77,6 +85,14 @@ LAST_OF = _EVENTS.find(
     action="action",
     order=[events.c.seq.desc()],
     limit=1,
+)
+#: Whether a person did anything in a company since a time.
+HAS_ACTED = _EVENTS.any(
+    events.c.actor_kind == literal("user"),
+    events.c.at >= bind("since"),
+    events.c.allowed == true(),
+    company_id="company",
+    actor_id="user",
 )
 #: Allowed events of an action on a resource whose details contain a text.
 DONE_ABOUT = _EVENTS.find(

@@ -216,7 +216,11 @@ def leased_queue(held: str, *ends: str) -> list[SchemaItem]:
 
 
 def partial_index(
-    name: str, *columns: str, where: str, sqlite: str | None = None, unique: bool = False
+    name: str,
+    *columns: str | sa.TextClause,
+    where: str,
+    sqlite: str | None = None,
+    unique: bool = False,
 ) -> sa.Index:
     """An index of the rows that meet a condition; `sqlite` is the condition in SQLite's dialect."""
     return sa.Index(

@@ -1,11 +1,26 @@
 """Agents, their reporting lines over time, and the graph of outcomes."""
 
-from sqlalchemy import BigInteger, Column, Index, Text
+from sqlalchemy import BigInteger, Column, Index, Text, text
 
 from remit.model.organisation.agent import Agent
 from remit.model.work.outcome import Outcome
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id, RowNumber, Time
+
+#: The columns that every question for work has. An index that begins with the owner is for the
+#: work of one; in that of news the owner comes last, for SQLite prefers it then where nobody is
+#: named.
+_OF_ONE = ("owner_id", "status", "open_prereqs")
+_OF_ALL = ("status", "owner_id", "open_prereqs")
+
+
+def _by_pressure(
+    name: str, columns: tuple[str, ...], *, where: str, sqlite: str | None = None
+) -> Index:
+    """An index of outcomes, the most pressing of an owner first."""
+    order = (text("urgent DESC"), text("important DESC"), "id")
+    return schema.partial_index(name, *columns, *order, where=where, sqlite=sqlite)
+
 
 outcomes = schema.table_of(
     *(Outcome, "outcomes"),
@@ -27,27 +42,6 @@ outcomes = schema.table_of(
     Index("ix_outcomes_status", "company_id", "status"),
     Index("ix_outcomes_owner_id", "owner_id", "status"),
     schema.partial_index("ix_outcomes_origin_id", "origin_id", "id", where="origin_id IS NOT NULL"),
-    schema.partial_index(
-        # Repeats columns of the condition: with fewer, SQLite prefers the index above. The most
-        # pressing outcomes come last in it.
-        "ix_outcomes_actionable",
-        "owner_id",
-        "status",
-        "open_prereqs",
-        "urgent",
-        "important",
-        where="status = 'open' AND open_prereqs = 0 AND NOT perpetual",
-        sqlite="status = 'open' AND open_prereqs = 0 AND perpetual = 0",
-    ),
-    # Owners to be started for news: few, however many outcomes are open. Every such query has the
-    # first two columns; with them SQLite prefers this index to the one of actionable outcomes.
-    schema.partial_index(
-        "ix_outcomes_news",
-        "status",
-        "open_prereqs",
-        "owner_id",
-        where="status = 'open' AND (news > seen OR kind = 'inbox')",
-    ),
     # Outcomes that become due by the clock.
     schema.partial_index(
         "ix_outcomes_look_at", "look_at", where="status = 'open' AND look_at IS NOT NULL"
@@ -58,6 +52,32 @@ outcomes = schema.table_of(
         "ix_outcomes_handed_over", "owner_id", where="delegated = true", sqlite="delegated = 1"
     ),
     schema.by_short_id("outcomes"),
+    # Work that can be done, and what of it has news, was left alone or is reviewed at a time, each
+    # in the order in which an agent takes it up, so that nothing sorts all that an agent owns. They
+    # repeat columns of their conditions: with fewer, SQLite prefers the index above.
+    _by_pressure(
+        "ix_outcomes_pressing",
+        _OF_ONE,
+        where="status = 'open' AND open_prereqs = 0 AND NOT perpetual",
+        sqlite="status = 'open' AND open_prereqs = 0 AND perpetual = 0",
+    ),
+    _by_pressure(
+        "ix_outcomes_heard",
+        _OF_ALL,
+        where="status = 'open' AND (news > seen OR kind = 'inbox')",
+    ),
+    _by_pressure(
+        "ix_outcomes_left",
+        _OF_ONE,
+        where="status = 'open' AND reviews = 0 AND look_at IS NULL",
+    ),
+    schema.partial_index(
+        "ix_outcomes_timed",
+        *_OF_ONE,
+        "look_for",
+        "look_at",
+        where="status = 'open' AND look_at IS NOT NULL",
+    ),
     referable=True,
     defaults={"kind": "work", "open_waits": 0, "reviews": 0},
 )

@@ -40,12 +40,16 @@ agent_leases = schema.table_of(
     *schema.required(BigInteger, "wake_seq", "done_seq", "epoch"),
     # The closed account or set-up that the agent waits for, which excludes it from the ready ones.
     *schema.optional(Id, "held_by"),
+    # Words that the database does not check.
+    *schema.optional(Text, "look_for"),
+    *schema.counters("own_act"),
     schema.check("wakes", "wake_seq >= done_seq"),
     schema.partial_index("ix_agent_leases_due", "due_at", where=_READY),
     schema.partial_index("ix_agent_leases_held_by", "held_by", "due_at", where=_HELD),
     schema.partial_index("ix_agent_leases_leased", "lease_until", where="lease_until IS NOT NULL"),
+    schema.partial_index("ix_agent_leases_look_at", "look_at", where="look_at IS NOT NULL"),
     key=("agent_id",),
-    defaults={"spared": 0},
+    defaults={"spared": 0, "rests": False},
 )
 
 agent_sessions = schema.table(

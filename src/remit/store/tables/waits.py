@@ -11,13 +11,18 @@ waits = schema.table_of(
     *(Wait, "waits"),
     # The question, approval, submission, or the message that asks or expects a reply.
     *schema.required(Id, "subject_id"),
+    *schema.counters("place"),
     UniqueConstraint("kind", "subject_id"),
     Index("ix_waits_agent_id", "agent_id", "id"),
     Index("ix_waits_awaited_agent_id", "awaited_agent_id", "id"),
     Index("ix_waits_company_id", "company_id", "id"),
     schema.partial_index("ix_waits_remind_at", "remind_at", where="remind_at IS NOT NULL"),
+    # The newest wait of an agent's desk.
+    schema.partial_index(
+        "ix_waits_desk", "agent_id", "place", where="desk = true", sqlite="desk = 1"
+    ),
     referable=True,
-    defaults={"reminders": 0},
+    defaults={"reminders": 0, "desk": False},
 )
 
 wait_outcomes = schema.table(

@@ -15,6 +15,7 @@ from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.store.engine.statement import (
     Rows,
     Statement,
+    among,
     change,
     delete_from,
     if_asked,
@@ -53,14 +54,27 @@ _hired = agents.alias("hired")
 PROMISED = sa.exists().where(
     _hired.c.id == outcomes.c.id, _hired.c.status == sa.literal_column("'pending_approval'")
 )
+#: The most pressing first: urgent and important, urgent, important, and the oldest among equals.
+PRESSING = (outcomes.c.urgent.desc(), outcomes.c.important.desc(), outcomes.c.id)
 #: Outcomes that an agent can work on now, most pressing first.
 ACTIONABLE = _OUTCOMES.find(
     _ready,
     sa.or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
     sa.not_(PROMISED),
     owner_id="owner",
-    order=[outcomes.c.important.desc(), outcomes.c.urgent.desc(), outcomes.c.id],
+    order=PRESSING,
     limit=bind("limit"),
+)
+#: Those of some outcomes that their owners can work on now.
+ACTIONABLE_AMONG = among(
+    _OUTCOMES.select(
+        _ready,
+        sa.or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
+        sa.not_(PROMISED),
+    ).order_by(outcomes.c.id),
+    outcomes.c.id,
+    "ids",
+    into(Outcome),
 )
 #: The inbox of an agent: an outcome that is open while the agent has mail.
 INBOX_OF = _OUTCOMES.one(outcomes.c.kind == sa.literal_column("'inbox'"), owner_id="owner")

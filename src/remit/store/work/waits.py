@@ -1,6 +1,6 @@
 """Statements about waits and submissions."""
 
-from sqlalchemy import and_, exists, insert, literal, not_, or_, select
+from sqlalchemy import and_, exists, func, insert, literal, not_, or_, select, true
 from sqlalchemy import bindparam as bind
 
 from remit.model.work.outcome import Outcome
@@ -25,6 +25,17 @@ COUNT_WAITS = _OUTCOMES.update(
 WAIT = _WAITS.one(kind="kind", subject_id="subject")
 #: All waits of an agent.
 WAITS_OF = _WAITS.find(agent_id="agent")
+#: The place in the record of the newest wait of an agent's desk.
+NEWEST_OF_DESK = values_of(
+    func.max(waits.c.place), waits.c.desk == true(), waits.c.agent_id == bind("agent")
+)
+#: The waits of an agent's desk, longest first.
+WAITS_OF_DESK = _WAITS.find(
+    waits.c.desk == true(),
+    agent_id="agent",
+    order=[waits.c.place],
+    limit=bind("limit"),
+)
 #: All waits of others that an agent can end.
 AWAITED_OF = _WAITS.find(awaited_agent_id="agent")
 #: All waits that an outcome rests for, longest first.
@@ -55,12 +66,12 @@ REPLIES_AWAITED = _WAITS.find(
     agent_id="agent",
     order=(),
 )
-#: Agents that wait for questions and approvals: the subject, the agent's name, and an outcome's
-#: title.
+#: Agents that wait for questions and approvals: the subject, the agent's name, and the title of an
+#: outcome that it holds up, if any.
 HELD_UP = Statement(
     select(waits.c.subject_id, agents.c.name, outcomes.c.title)
-    .join(wait_outcomes, wait_outcomes.c.wait_id == waits.c.id)
-    .join(outcomes, outcomes.c.id == wait_outcomes.c.outcome_id)
+    .outerjoin(wait_outcomes, wait_outcomes.c.wait_id == waits.c.id)
+    .outerjoin(outcomes, outcomes.c.id == wait_outcomes.c.outcome_id)
     .join(agents, agents.c.id == waits.c.agent_id)
     .where(
         waits.c.company_id == bind("company"),
@@ -68,7 +79,7 @@ HELD_UP = Statement(
     )
     .order_by(waits.c.id, outcomes.c.id)
     .limit(bind("limit")),
-    lambda subject, name, title: (str(subject), str(name), str(title)),
+    lambda subject, name, title: (str(subject), str(name), title),
 )
 #: Ends a wait.
 DELETE_WAIT = _WAITS.delete(id="wait")

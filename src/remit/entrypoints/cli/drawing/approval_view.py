@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from remit.entrypoints.approval_text import asks_to
 from remit.entrypoints.cli.drawing import cells, output
@@ -10,6 +10,7 @@ from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.ids import short
 from remit.model.organisation.statement import as_lines, as_text
+from remit.model.spelling import spelled
 
 _INDENT = "  "
 
@@ -49,20 +50,38 @@ def draw(session: Session, request: View) -> None:
             output.say(f"Not all of it can be shown: `remit approval reject {id_}`.")
 
 
+#: Routes of things that a capability is used on, and the key of each one's title.
+_TITLED: Final = {
+    "change": ("changes", "title"),
+    "kb_file": ("files", "description"),
+    "outcome": ("outcomes", "title"),
+}
+
+
 def called(session: Session, request: Mapping[str, Any]) -> dict[str, str]:
-    """Return the title of the change that a capability would be used for, by its resource."""
-    change = _change_of(request)
-    with suppress(RemitError):  # it may be hidden from whoever reads this
-        if change is not None:
-            answer = session.client.get(path("changes", change))
-            into = f"{answer['repo']}, into {answer['target']}"
-            return {f"change:{change}": f"“{answer['title']}” ({into})"}
-    return {}
+    """Return the title of what a capability would be used on, by its resource."""
+    resource = _resource_of(request)
+    kind, _, named = resource.partition(":")
+    if kind not in _TITLED:
+        return {}
+    if resource not in session.names:
+        route, key = _TITLED[kind]
+        with suppress(RemitError):  # it may be hidden from whoever reads this
+            answer = session.client.get(path(route, named))
+            into = f" ({answer['repo']}, into {answer['target']})" if kind == "change" else ""
+            session.names[resource] = f"“{spelled(answer[key])}”{into}"
+    return {resource: session.names[resource]} if resource in session.names else {}
+
+
+def _resource_of(request: Mapping[str, Any]) -> str:
+    """Return the resource of a call that waits; empty for another request."""
+    is_call = request["type"] == "capability_use"
+    return str(request["payload"].get("resource") or "") if is_call else ""
 
 
 def _change_of(request: Mapping[str, Any]) -> str | None:
-    kind, _, named = str(request["payload"].get("resource") or "").partition(":")
-    return named if request["type"] == "capability_use" and kind == "change" else None
+    kind, _, named = _resource_of(request).partition(":")
+    return named if kind == "change" else None
 
 
 def _thread(session: Session, comments: list[View]) -> Iterator[str]:

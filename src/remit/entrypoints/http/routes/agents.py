@@ -126,6 +126,11 @@ class PermissionsBody(Body):
     can_assign_tasks: field_types.Never | None = None
 
 
+def _warned(answer: View) -> View:
+    """Return the warning of an answer, if there is one."""
+    return {"warning": answer["warning"]} if answer.get("warning") else {}
+
+
 def router(app: App) -> APIRouter:
     routes = new_router("agents", "/api")
 
@@ -137,8 +142,8 @@ def router(app: App) -> APIRouter:
     @routes.post("/companies/{companyId}/agents", status_code=201)
     async def create_agent(request: Request, company: CompanyId, body: AgentBody) -> Response:
         seen = SeenAgent(caller(request))
-        await app.gate(seen.caller, agents.create, company=company, **body.asked())
-        return reply(seen.view, 201)
+        created = await app.gate(seen.caller, agents.create, company=company, **body.asked())
+        return reply({**seen.view, **_warned(created)}, 201)
 
     @routes.post("/agents/{id}/purge")
     async def purge_agent(request: Request, agent: Id) -> Response:
@@ -239,8 +244,7 @@ def hiring_router(app: App) -> APIRouter:
             changes=body.changes(),
             expected_revision=body.expected_revision,
         )
-        warned = {"warning": changed["warning"]} if changed["warning"] else {}
-        return reply({**seen.view, **warned})
+        return reply({**seen.view, **_warned(changed)})
 
     @routes.post("/agents/{id}/config-proposals", status_code=201)
     async def propose_configuration(request: Request, agent: Id, body: ProposalBody) -> Response:

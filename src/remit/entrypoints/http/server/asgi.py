@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
-from remit import __version__, threads
+from remit import threads, version
 from remit.adapters import registry
 from remit.app import App
 from remit.entrypoints import arrival
@@ -121,7 +121,7 @@ class Instance:
     def _build(self, app: App) -> FastAPI:
         api = FastAPI(
             title="Remit",
-            version=__version__,
+            version=version.current(),
             docs_url=None,
             redoc_url=None,
             redirect_slashes=False,

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from remit import __version__
+from remit import version
 from remit.app import App
 from remit.entrypoints.http.server.guard import Guard
 from remit.entrypoints.http.wire.caller import caller
@@ -40,7 +40,7 @@ def router(app: App, guard: Guard, streams: Callable[[], int]) -> APIRouter:
             return reply(
                 {
                     "status": "failing",
-                    "version": __version__,
+                    "version": version.current(),
                     "failing": failing,
                     "error": f"The storage of the instance does not work. {what}",
                     "code": "storage",
@@ -48,7 +48,7 @@ def router(app: App, guard: Guard, streams: Callable[[], int]) -> APIRouter:
                 },
                 503,
             )
-        return reply({"status": "ok", "version": __version__})
+        return reply({"status": "ok", "version": version.current()})
 
     @routes.get("/metrics", response_class=PlainTextResponse)
     async def metrics(request: Request) -> Response:
@@ -68,7 +68,7 @@ def _text(guard: Guard, seconds: float, streams: int) -> str:
     lines = [
         "# HELP remit_info The running version.",
         "# TYPE remit_info gauge",
-        f'remit_info{{version="{__version__}"}} 1',
+        f'remit_info{{version="{version.current()}"}} 1',
         "# HELP remit_uptime_seconds Since the instance began to answer.",
         "# TYPE remit_uptime_seconds gauge",
         f"remit_uptime_seconds {seconds:.3f}",

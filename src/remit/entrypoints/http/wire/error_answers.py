@@ -76,12 +76,15 @@ async def on_unexpected(_: Request, error: Exception) -> Response:
 async def on_invalid(_: Request, error: Exception) -> Response:
     """Answer to a request that FastAPI found invalid, with the path to the mistake."""
     assert isinstance(error, RequestValidationError)
-    problems: dict[str, None] = {}  # an ordered set: a union repeats itself
+    # By sentence, because a union repeats itself: the next step, if its check says one.
+    problems: dict[str, str | None] = {}
     for problem in error.errors():
-        problems[f"{_path(problem['loc'])}: {_what(problem)}"] = None
+        step = problem.get("ctx", {}).get("step")
+        problems[f"{_path(problem['loc'])}: {_what(problem)}"] = step
     shown = list(problems)[:_REPORTED_AT_ONCE]
     more = f"; and {len(problems) - len(shown)} more" if len(problems) > len(shown) else ""
-    return answer(BadInput("; ".join(shown) + more + "."))
+    step = problems[shown[0]] if len(problems) == 1 else None
+    return answer(BadInput("; ".join(shown) + more + ".", step))
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:

@@ -18,7 +18,7 @@ from pydantic import (
     ValidationInfo,
     WithJsonSchema,
 )
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from remit.clock import from_iso
 from remit.errors import BadInput
@@ -68,7 +68,8 @@ class Described:
             if info.field_name is not None:
                 raise
             # A query parameter, whose name the validator does not know; its caller adds it.
-            raise ValueError(wrong.sentence) from None
+            told = {"sentence": wrong.sentence, "step": wrong.step}
+            raise PydanticCustomError("refused", "{sentence}", told) from None
         return value
 
 

@@ -65,7 +65,7 @@ ANSWERS: Final[dict[str, Any]] = {
     "show_organisation": list[shapes.OrganisedAgentShape],
     "reorganise_company": shapes.ReorganisedShape,
     "show_past": list[shapes.PastPlaceShape | shapes.GrantShape],
-    "apply_document": shapes.AppliedHereShape,
+    "apply_document": shapes.AppliedShape,
     "create_login_link": shapes.LoginLinkShape,
     "list_what_needs_you": list[shapes.AwaitingShape],
     "show_notify": shapes.NotifiedHereShape,

@@ -135,8 +135,6 @@ def build(app: App) -> tuple[Tool, ...]:
             given=[grant.model_dump() for grant in arguments.grants],
             **described,
         )
-        if "adapter_type" not in described:  # it has its boss's adapter, and works as the boss does
-            return answer
         return await setup_warnings.of_hire(app, answer, described)
 
     # One tool for the list and for one of them: agents pay for each tool.

@@ -69,8 +69,6 @@ def build(app: App) -> tuple[Tool, ...]:
             given=[grant.model_dump() for grant in arguments.grants],
             budget=arguments.budget.model_dump() if arguments.budget else None,
         )
-        if hire is None or hire.get("adapter_type") is None:  # the boss's adapter works already
-            return answer
-        return await setup_warnings.of_hire(app, answer, hire)
+        return await setup_warnings.of_hire(app, answer, hire or {})
 
     return (tool(delegate),)

@@ -91,7 +91,7 @@ def routes(site: Site) -> Routes:
         *site.form(f"{here}/levels", levels, change_level),
         *site.answered(f"{here}/people", add, show, settings),
         site.page(user, person),
-        does(f"{user}/remove", users.remove, person, settings, "Removed from the company."),
+        site.action(f"{user}/remove", remove, person),
         *site.answered(f"{user}/tokens", new_token, person, settings),
         *site.answered(f"{user}/links", new_link, person, settings),
         does(f"{user}/tokens/{{token}}/revoke", users.revoke_token, person, user, "Token revoked."),
@@ -314,9 +314,24 @@ def person(visit: Visit) -> Page:
         "person.html",
         person=member,
         tokens=tokens[::-1],
+        handed_out=visit.ask(users.list_handed_out, company=company, user=member["id"]),
         may_change=visit.decides,
         names=common_queries.names(visit, [member["scope_agent_id"]]),
     )
+
+
+async def remove(visit: Visit) -> Done:
+    gone = await visit.do(users.remove, company=visit.company_id, user=visit.argument("user"))
+    sentences = ["Removed from the company."]
+    for heading, ends in (("Ended", True), ("Still good, look at them", False)):
+        credentials = [
+            f"{each['kind']} for {each['name']}"
+            for each in gone["handed_out"]
+            if each["ends"] is ends
+        ]
+        if credentials:
+            sentences.append(f"{heading}: {', '.join(credentials)}.")
+    return Done(f"/companies/{visit.company_id}/settings", " ".join(sentences))
 
 
 async def new_token(visit: Visit) -> Page:

@@ -41,6 +41,7 @@ def _show(visit: Visit) -> Page:
         "confirmation.html",
         one=row,
         approval=about if kind == "approval" else None,
+        outcome=about if kind == "outcome" else None,
         asked=request,
         may_confirm=row["act"] != "approve" or (request and request["statement"]["whole"]),
     )

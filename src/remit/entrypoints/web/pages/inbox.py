@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from remit.entrypoints.web.site import MOST_ROWS, Done, Page, Routes, Site, Visit
 from remit.errors import NotFound
+from remit.model.messaging.mail import answer_subject
 from remit.services.command import Answer, Verb
 from remit.services.messaging import inbox, mail, pending_items, threads, wish_withdrawal
 from remit.services.organisation import agents
@@ -145,7 +146,7 @@ async def reply(visit: Visit) -> Done:
         to=_other(visit, last),
         company=visit.company_id,
         body=visit.form.text("body"),
-        subject=_answering(last["subject"]),
+        subject=answer_subject(last["subject"]),
         reply_to=last["id"],
     )
     return Done(f"/inbox/{message}", _sent(sent))
@@ -153,10 +154,6 @@ async def reply(visit: Visit) -> Done:
 
 def _sent(sent: dict[str, Any]) -> str:
     return f"Sent. {sent['not_started']}" if sent["not_started"] else "Sent."
-
-
-def _answering(subject: str) -> str:
-    return subject if subject.lower().startswith("re:") or not subject else f"Re: {subject}"
 
 
 async def deal(visit: Visit) -> Done:

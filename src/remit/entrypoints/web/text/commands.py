@@ -33,6 +33,8 @@ PLACES: Final = {
     "read": ("the letter", "/inbox/{}"),
     "repo check": ("Checks of repositories", "/setup/checks"),
     "repo checks": ("Checks of repositories", "/setup/checks"),
+    "repo set": ("how proposals to {} are pushed", "/setup/repositories/pushing?repo={}"),
+    "resume": ("“Resume” of {}", "/org?q={}"),
     "run show": ("open the run", "/runs/{}"),
     "secret": ("Secrets", "/setup/secrets"),
     "user": ("Set-up", "/setup"),

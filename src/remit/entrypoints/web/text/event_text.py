@@ -163,6 +163,7 @@ _WORDS: Final[_Words] = {
     "schedule.cancel": ("cancel", "cancelled"),
     "schedule.failed": ("carry out", "could not carry out"),
     "secret.set": ("set", "set"),
+    "version.start": "start",
 }
 #: Words for a resource that has no name of its own.
 _KINDS: Final = {
@@ -357,6 +358,9 @@ def _tell(event: dict[str, Any], names: Mapping[str, str]) -> None:
         case "run", _:
             status = f", {details['status']}" if details.get("status") else ""
             event["more"] = f"of {name('agent_id') or 'an agent'}{status}"
+        case "version", _:
+            event["thing"] = f"version {details.get('now')}"
+            event["more"] = f"after {details['was']}" if details.get("was") else ""
         case _:
             words = details.get("note") or details.get("reason") or details.get("summary")
             event["more"] = words if isinstance(words, str) else ""

@@ -142,7 +142,9 @@ def markdown(text: str | None) -> Markup:
     rendered = _markdown.render(whole[:end])
     # Links lead to other sites, which must learn nothing of the page.
     safe = rendered.replace("<a href=", '<a rel="noopener noreferrer nofollow" href=')
-    rest = Markup("<pre>{}</pre>").format(whole[end:]) if end < len(whole) else Markup("")
+    # Long lines are scrolled with the keyboard, too.
+    safe = safe.replace("<pre>", '<pre tabindex="0">')
+    rest = Markup('<pre tabindex="0">{}</pre>').format(whole[end:]) if end < len(whole) else ""
     return Markup(safe) + rest  # noqa: S704  # the renderer escapes
 
 

@@ -34,10 +34,10 @@ def accept(
     if not shown["awaits"]:
         raise Conflict(f"{shown['name']} does not wait to be accepted.", "Nothing is to be done.")
     if digest is None and not yes:
-        question = f"Accept {shown['name']} and let it go on?"
+        question = f"Accept {shown['name']} and let it start?"
         agree(session, "accept", lambda: _draw(shown, dry_run), question)
     answer = session.client.send("POST", target, {"digest": digest or shown["digest"]})
-    session.show(answer, lambda _: output.say(f"{shown['name']} is accepted and goes on."))
+    session.show(answer, lambda _: output.say(f"{shown['name']} is accepted, and its work starts."))
 
 
 def agree(session: Session, command: str, show: Callable[[], None], question: str) -> None:
@@ -45,7 +45,7 @@ def agree(session: Session, command: str, show: Callable[[], None], question: st
     if not session.as_json:
         if not sys.stdin.isatty():
             raise BadInput(
-                "Nobody is there to accept it.",
+                "Nobody can be asked to accept it.",
                 "Look with --dry-run, then repeat it with --digest and the digest that is shown.",
             )
         show()

@@ -6,6 +6,7 @@ import click
 
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Group, option, stated
+from remit.entrypoints.cli.parameters import ADAPTER
 from remit.entrypoints.cli.session import Session, View, path
 
 adapter = Group("adapter", help="Adapters that run agents, and their settings.")
@@ -22,7 +23,7 @@ def list_(session: Session) -> None:
 
 
 @adapter.command()
-@click.argument("type_", metavar="TYPE")
+@click.argument("type_", metavar="TYPE", type=ADAPTER)
 def show(session: Session, type_: str) -> None:
     """Show an adapter's settings, and what agents' tools cost in every conversation."""
     answer = session.client.get(session.under_company("adapters", type_))
@@ -36,7 +37,7 @@ def show(session: Session, type_: str) -> None:
 
 
 @adapter.command()
-@click.argument("type_", metavar="[TYPE]", required=False)
+@click.argument("type_", metavar="[TYPE]", required=False, type=ADAPTER)
 @option("--config JSON|@FILE", "With these settings.")
 @option("--agent AGENT", "As this agent is set up.")
 @option("--no-try", "Only look; do not ask the model.", field="untried")

@@ -11,16 +11,15 @@ from remit.entrypoints.cli.commands.company import budget as budgets
 from remit.entrypoints.cli.commands.company import hiring, lending
 from remit.entrypoints.cli.drawing import cells, output, reorganisation, run_view, trees
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import AGENT, AGENT_NAME, BOSS, Group, limit_option, option
+from remit.entrypoints.cli.options import Group, limit_option, option
+from remit.entrypoints.cli.parameters import AGENT, AGENT_NAME, BOSS, Whole
 from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import short
 from remit.model.connections.diff import visible
 
 name_argument = click.argument("name", type=AGENT)
 
-depth_option = option(
-    "--depth", "So many levels; everything otherwise.", type=click.IntRange(min=1)
-)
+depth_option = option("--depth", "So many levels; everything otherwise.", type=Whole(min=1))
 
 
 agent = Group("agent", help="Agents and their keys.")
@@ -54,7 +53,12 @@ def tree(session: Session, depth: int | None) -> None:
     session.show(forest, lambda all_: trees.draw_agents(session.company["name"], all_, depth))
 
 
-@agent.command()
+@agent.command(
+    examples=(
+        "remit agent create researcher --boss ceo --adapter claude",
+        "remit agent create translator --boss ceo --prompt @brief.md",
+    ),
+)
 @hiring.description_options
 def create(session: Session, /, **options: Any) -> None:
     """Create an agent directly, as the board; nobody is asked.
@@ -64,6 +68,7 @@ def create(session: Session, /, **options: Any) -> None:
     body = hiring.described(options)
     new_agent = session.client.send("POST", session.under_company("agents"), body)
     session.done(new_agent, _created(session, new_agent), partial(_draw, session))
+    hiring.note_warning(new_agent)
     hiring.note_missing(session, new_agent)
 
 
@@ -71,11 +76,11 @@ def _created(session: Session, new_agent: View) -> Iterator[str]:
     boss = session.agent_name(new_agent["reportsTo"]) if new_agent["reportsTo"] else "the board"
     name = new_agent["name"]
     if new_agent["adapterType"] == "human":
-        yield f"{name} is there, a person's seat that reports to {boss}."
+        yield f"Agent {name} created: a person's seat that reports to {boss}."
         if not new_agent["seatUserId"]:
             yield f"Next: remit org seat {name} --user NAME"
         return
-    yield f"{name} is there, reports to {boss} and is run by {new_agent['adapterType']}."
+    yield f"Agent {name} created: it reports to {boss} and is run by {new_agent['adapterType']}."
     yield f'Next: remit send {name} "…", or give it an outcome'
 
 
@@ -160,12 +165,14 @@ def purge(session: Session, name: str, yes: bool) -> None:
 @agent.command()
 @name_argument
 def stop(session: Session, name: str) -> None:
-    """End what an agent is doing and keep it from being started."""
-    stopped = "{name} is stopped; `remit agent start {name}` lets it work again."
+    """End an agent's run, and start none until it is resumed."""
+    stopped = "{name} is stopped; `remit resume {name}` lets it work again."
     session.change("POST", path("agents", name, "stop"), tells=stopped)
 
 
-@agent.command()
+@agent.command(
+    examples=("remit agent move writer ceo",),
+)
 @name_argument
 @click.argument("boss", metavar="BOSS|board", type=BOSS)
 @reorganisation.dry_run_option

@@ -4,7 +4,8 @@ import click
 
 from remit.entrypoints import budget_text, cost_text
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import AGENT, Command
+from remit.entrypoints.cli.options import Command
+from remit.entrypoints.cli.parameters import AGENT
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.model.text import monthly

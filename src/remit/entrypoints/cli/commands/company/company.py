@@ -22,7 +22,7 @@ company = Group("company", help="Companies.")
 @click.argument("name")
 @option("--root NAME", "Its root agent; ceo, if left out.", field="rootName")
 @option(
-    "--adapter TEXT",
+    "--adapter ADAPTER",
     "Adapter of the root agent; the first that can be used, if left out.",
     field="adapterType",
 )
@@ -46,7 +46,7 @@ def create(session: Session, /, template: str | None, **options: Any) -> None:
             # Choosing a team accepts it.
             session.client.send("POST", target, {**body, "accepted": plan["digest"]})
     sentences = [
-        f"{new_company['name']} is there, with {root}; you are its board.",
+        f"Company {new_company['name']} created, with the agent {root}; you are its board.",
         f'Next: remit --company "{new_company["name"]}" send {root} "…"',
     ]
     session.done(new_company, sentences, partial(_draw, session))

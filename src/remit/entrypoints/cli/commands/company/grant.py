@@ -8,7 +8,8 @@ import click
 from remit.entrypoints.cli.commands.work.kb import file_id
 from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.drawing.outcome_view import outcome_id
-from remit.entrypoints.cli.options import AGENT, MESSAGE, Group, limit_option, option, stated
+from remit.entrypoints.cli.options import Group, limit_option, option, stated
+from remit.entrypoints.cli.parameters import AGENT, MESSAGE
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.ids import normalise, short
@@ -41,7 +42,13 @@ def list_(session: Session, agent: str | None, mail: bool, limit: int) -> None:
     session.show(answer, lambda grants: _draw_list(session, grants, empty))
 
 
-@grant.command()
+@grant.command(
+    examples=(
+        "remit grant give writer kb_file:4b6f2d91a0c7 read",
+        "remit grant give writer repo:site propose --branch main",
+        "remit grant give writer agent.create use --mode ask",
+    ),
+)
 @click.argument("to", metavar="[AGENT]", required=False, type=AGENT)
 @click.argument("resource", required=False)
 @click.argument("level", required=False)

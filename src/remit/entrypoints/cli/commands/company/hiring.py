@@ -7,17 +7,15 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import (
+from remit.entrypoints.cli.options import Command, F, option, stated, together
+from remit.entrypoints.cli.parameters import (
+    ADAPTER,
     AGENT,
     JSON,
     TEXT,
-    Command,
-    F,
+    Whole,
     json_object,
-    option,
-    stated,
     text_or_file,
-    together,
 )
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
@@ -36,7 +34,9 @@ def _option(field: Field) -> Callable[[F], F]:
     if field.holds is Holds.ROLE:
         more = {"default": field.default, "show_default": True}
     elif field.holds is Holds.AMOUNT:
-        more = {"type": click.IntRange(min=0)}
+        more = {"type": Whole(min=0)}
+    elif field.key == "adapterType":
+        more = {"type": ADAPTER}
     part = field.part
     if part.metavar in _INLINE:
         more = {"type": _INLINE[part.metavar]}
@@ -64,7 +64,13 @@ def described(options: View) -> View:
     return body
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        'remit agent hire writer --boss ceo --prompt "Write pages."',
+        "remit agent hire writer --adapter claude --budget 2000",
+    ),
+)
 @description_options
 @option("--outcome ID", "Hand this outcome to it.", field="outcomeId")
 @option("--reason TEXT", "Reason for the hire, for whoever approves it.")
@@ -83,6 +89,7 @@ def hire(session: Session, /, **options: Any) -> None:
         output.say(f"  remit approval show {agent['name']}")
 
     session.show(answer, draw)
+    note_warning(answer)
     note_missing(session, answer["agent"])
 
 
@@ -93,10 +100,15 @@ def hire(session: Session, /, **options: Any) -> None:
 
     Keys are {_KEYS}; adapterConfig.KEY=VALUE changes one setting in it. A file holds them as JSON.
     """,
+    examples=(
+        "remit agent set writer title=Editor budgetMonthlyCents=2000",
+        "remit agent set writer adapterType=claude adapterConfig.model=opus",
+        "remit agent set writer settings.json --propose",
+    ),
 )
 @click.argument("name", type=AGENT)
 @click.argument("changes", nargs=-1, metavar="KEY=VALUE|FILE…", required=True)
-@option("--revision", "Only if it is still at this revision.", type=click.IntRange(min=1))
+@option("--revision", "Only if it is still at this revision.", type=Whole(min=1))
 @option("--propose", "Ask for it instead of doing it.")
 @option("--reason TEXT", "Why, if it is a proposal.", default="")
 def set_(
@@ -118,8 +130,7 @@ def set_(
             f"is at revision {answer['configRevision']}" if "configRevision" in answer else ""
         )
         session.show(answer, lambda view: output.say(f"{view['name']} {predicate}."))
-        if "warning" in answer:
-            output.note(answer["warning"])
+        note_warning(answer)
         if {"adapterType", "adapterConfig"} & body.keys():
             note_missing(session, answer)
         return
@@ -165,7 +176,10 @@ def permissions(session: Session, name: str, may_hire: bool | None, level: str |
     session.show(answer, draw)
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=('remit agent wake writer "The brief has changed."',),
+)
 @click.argument("name", type=AGENT)
 @click.argument("reason", default="")
 def wake(session: Session, name: str, reason: str) -> None:
@@ -218,6 +232,12 @@ def _loose(value: str) -> Any:
         return value
 
 
+def note_warning(answer: View) -> None:
+    """Warn that a budget of money does not hold an agent."""
+    if answer.get("warning"):
+        output.note(f"warning: {answer['warning']}")
+
+
 def note_missing(session: Session, agent: View) -> None:
     """Warn about a missing program, key or option now, not when the first mail arrives."""
     type_ = agent.get("adapterType")
@@ -233,5 +253,6 @@ def note_missing(session: Session, agent: View) -> None:
 
 
 def warn(name: str, check: View) -> None:
-    output.note(f"warning: {name} cannot work yet: {check['sentence']}")
+    about = "" if check.get("about") == "budget" else " cannot work yet"
+    output.note(f"warning: {name}{about}: {check['sentence']}")
     output.note(f"  next: {check['nextStep']}")

@@ -3,6 +3,7 @@
 import base64
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -10,7 +11,8 @@ from urllib.parse import urlencode
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import AGENT, Command, option
+from remit.entrypoints.cli.options import Command, option
+from remit.entrypoints.cli.parameters import AGENT
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import BadInput, NotFound, TooLarge
 from remit.model.connections.diff import visible
@@ -26,7 +28,13 @@ _MOST_LOOKED_AT = 20_000
 _MOST_LEFT_OUT = 20
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        "remit agent lend writer ~/.claude",
+        "remit agent lend writer skills/review --dry-run",
+    ),
+)
 @click.argument("name", type=AGENT)
 @click.argument("folder", required=False)
 @option("--from-repo NAME", "Read the folder in a repository, instead of on this machine.")
@@ -37,8 +45,8 @@ _MOST_LEFT_OUT = 20
     field="called",
 )
 @option("--remove NAME", "Take a plugin back.")
-@option("--dry-run", "Only show what would be lent.")
-@option("--text", "Show what a model reads of each first, too.")
+@option("--dry-run", "Only show what would be lent; nobody has to confirm that.")
+@option("--text", "Show the text of each, too, which a model reads first.")
 @option("--yes", "Do not ask for confirmation.")
 def lend(session: Session, /, name: str, folder: str | None, **options: Any) -> None:
     """Lend skills, commands and agents of a folder to an agent, as a plugin; without a folder, list
@@ -52,10 +60,13 @@ def lend(session: Session, /, name: str, folder: str | None, **options: Any) -> 
         session.change("DELETE", f"{target}/{options['remove']}", tells="Its runs lose the plugin.")
         return
     if folder is None and not options["from_repo"]:
-        session.show(session.client.get(target), _draw_all)
+        session.show(session.client.get(target), partial(_draw_all, text=options["text"]))
         return
     if not (options["dry_run"] or options["yes"] or sys.stdin.isatty()):
-        raise BadInput("Nobody is there to confirm it.", "Look with --dry-run, then add --yes.")
+        raise BadInput(
+            "Lending is confirmed by a person, and this is no terminal.",
+            "Add --dry-run to look without lending, or --yes to lend what you looked at.",
+        )
     body, stayed = _asked(session, folder, options)
     shown = session.client.send("POST", target, {**body, "dryRun": True})
     shown["leftOut"] = [*stayed, *shown["leftOut"]]
@@ -131,11 +142,11 @@ def _files(folder: Path) -> list[str]:
     return paths_seen
 
 
-def _draw_all(plugins: list[View]) -> None:
+def _draw_all(plugins: list[View], *, text: bool) -> None:
     if not plugins:
         output.say("It is lent no plugin.")
     for plugin in plugins:
-        _draw(plugin)
+        _draw(plugin, text=text)
 
 
 def _draw(plugin: View, *, text: bool = False, note: bool = False) -> None:

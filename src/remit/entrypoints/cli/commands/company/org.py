@@ -5,7 +5,8 @@ import click
 from remit.entrypoints.cli.commands.company import agent
 from remit.entrypoints.cli.drawing import reorganisation
 from remit.entrypoints.cli.drawing.reorganisation import carry_out, dry_run_option
-from remit.entrypoints.cli.options import AGENT, BOSS, Group, option, stated
+from remit.entrypoints.cli.options import Group, option, stated
+from remit.entrypoints.cli.parameters import AGENT, BOSS
 from remit.entrypoints.cli.session import Session
 from remit.ids import normalise
 
@@ -23,12 +24,18 @@ def org() -> None:
 org.add_command(agent.tree)
 
 
-@org.command("insert-layer")
+@org.command(
+    "insert-layer",
+    examples=(
+        "remit org insert-layer editor writer --role pm",
+        "remit org insert-layer editor writer researcher --dry-run",
+    ),
+)
 @click.argument("name")
 @click.argument("agents", metavar="AGENT...", nargs=-1, required=True, type=AGENT)
 @option("--role TEXT", "Such as pm or cto.")
 @option("--title TEXT", "Title, such as Head of Sales.")
-@option("--adapter TEXT", "How it is executed.", field="adapterType")
+@option("--adapter ADAPTER", "How it is executed.", field="adapterType")
 @option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @option("--purpose TEXT", "The outcome it is responsible for.")
 @dry_run_option
@@ -45,7 +52,12 @@ def remove_layer(session: Session, agent: str, dry_run: bool) -> None:
     carry_out(session, dry_run, operations=[{"op": "removeLayer", "agent": agent}])
 
 
-@org.command()
+@org.command(
+    examples=(
+        "remit org move writer ceo",
+        "remit org move writer board --dry-run",
+    ),
+)
 @agent_argument
 @click.argument("boss", metavar="BOSS|board", type=BOSS)
 @dry_run_option
@@ -57,7 +69,7 @@ def move(session: Session, agent: str, boss: str, dry_run: bool) -> None:
 @org.command()
 @agent_argument
 @option("--user NAME", "The person who takes the seat.")
-@option("--adapter TEXT", "Or the program that does.", field="adapterType")
+@option("--adapter ADAPTER", "Or the program that does.", field="adapterType")
 @option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @dry_run_option
 def seat(session: Session, /, dry_run: bool, **options: object) -> None:

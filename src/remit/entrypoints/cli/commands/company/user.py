@@ -6,7 +6,8 @@ import click
 
 from remit.entrypoints.cli import tokens
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import AGENT_NAME, Group, option, stated
+from remit.entrypoints.cli.options import Group, option, stated
+from remit.entrypoints.cli.parameters import AGENT_NAME
 from remit.entrypoints.cli.session import Session, View
 
 role_option = option("--role board|observer", default="board", show_default=True)
@@ -34,6 +35,32 @@ def add(session: Session, name: str, role: str, scope: str | None) -> None:
         )
     sentences.append(f"Next: remit user token {answer['name']}")
     session.done(answer, sentences, lambda person: _draw(session, person))
+
+
+# Not declared: it draws what ends, and what the board has to look at.
+@user.command()
+@click.argument("name")
+@option("--dry-run", "Only tell what would end.")
+def remove(session: Session, name: str, dry_run: bool) -> None:
+    """Take away a person's part in the company."""
+    target = session.under_company("users", name)
+    answer = session.client.send("DELETE", f"{target}?dryRun=true" if dry_run else target)
+    session.show(answer, _draw_removed)
+
+
+def _draw_removed(answer: View) -> None:
+    would = "would have" if answer["dryRun"] else "has"
+    output.say(f"{answer['name']} {would} no part in the company any more.")
+    ended = "Would end:" if answer["dryRun"] else "Ended:"
+    for heading, ends in ((ended, True), ("Still good:", False)):
+        credentials = [each for each in answer["handedOut"] if each["ends"] is ends]
+        if credentials:
+            output.say(heading)
+        for each in credentials:
+            output.say(f"  {each['kind']} {each['id']} for {each['name']}. {each['why']}")
+            output.say(f"    {each['nextStep']}")
+    if answer["dryRun"]:
+        output.say("Nothing was changed.")
 
 
 # Not declared: the link uses the address that this command connects to.

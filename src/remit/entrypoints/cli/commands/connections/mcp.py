@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Command, Group, command_words, option, stated
+from remit.entrypoints.cli.options import Command, Group, option, stated
+from remit.entrypoints.cli.parameters import command_words
 from remit.entrypoints.cli.session import Session, View
 from remit.errors import Unauthenticated
 

@@ -5,7 +5,8 @@ import sys
 
 import click
 
-from remit.entrypoints.cli.options import Group, command_words, limit_option, option
+from remit.entrypoints.cli.options import Group, limit_option, option
+from remit.entrypoints.cli.parameters import command_words
 from remit.entrypoints.cli.session import Session
 
 _LONGEST = 1 << 20

@@ -3,7 +3,7 @@
 import click
 from click.shell_completion import get_completion_class
 
-from remit import __version__
+from remit import version as versions
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Command
 from remit.entrypoints.cli.session import Session
@@ -27,7 +27,9 @@ def help_(_: Session, words: tuple[str, ...]) -> None:
 @click.command(cls=Command)
 def version(session: Session) -> None:
     """Print the version."""
-    session.show({"version": __version__}, lambda answer: output.say(f"remit {answer['version']}"))
+    session.show(
+        {"version": versions.current()}, lambda answer: output.say(f"remit {answer['version']}")
+    )
 
 
 @click.command(cls=Command)

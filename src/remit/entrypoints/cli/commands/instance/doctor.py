@@ -22,10 +22,18 @@ from remit.runtime.sandbox import sandbox_policy
 _MOST_NAMED = 10
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    forgiving=True,
+    examples=(
+        "remit doctor",
+        "remit doctor --json",
+    ),
+)
 def doctor(session: Session) -> int:
     """Check this installation and say what to do next."""
     findings = [
+        *_settings(session),
         *diagnosis.look(session.settings),
         *_instance(session),
         *_outside(session),
@@ -38,6 +46,12 @@ def doctor(session: Session) -> int:
     rows = [finding._asdict() for finding in findings]
     session.show(rows, lambda _: output.table(columns, findings, empty=""))
     return 1 if any(finding.state == "fail" for finding in findings) else 0
+
+
+def _settings(session: Session) -> Iterator[Finding]:
+    """Findings about wrong settings; the other checks go on with the defaults."""
+    for wrong in session.wrong_settings:
+        yield Finding("settings", "fail", wrong.sentence, wrong.step)
 
 
 def _instance(session: Session) -> Iterator[Finding]:

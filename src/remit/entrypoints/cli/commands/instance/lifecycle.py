@@ -1,4 +1,4 @@
-"""`remit up`, `serve`, `worker`, `down`, `status` and `open`: the processes of an instance."""
+"""`remit up`, `serve`, `worker`, `down` and `open`: the processes of an instance."""
 
 import os
 import re
@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -14,47 +15,56 @@ import click
 
 from remit.entrypoints.cli import detach, first_agent, process
 from remit.entrypoints.cli.client import Client
-from remit.entrypoints.cli.commands.company import halt
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Command, F, option, together
+from remit.entrypoints.cli.parameters import Whole
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import Conflict, RemitError, Unavailable
-from remit.settings import DEFAULT_HOST, DEFAULT_PORT, Settings
+from remit.settings import DEFAULT_HOST, DEFAULT_PORT, DEFAULT_SLOTS, MAX_PORT, MAX_SLOTS, Settings
 
 #: Grace of `down` before it kills. An instance ends by itself sooner, whatever hangs in it.
 STOP_SECONDS = 9.5
-#: Copy of the worker's default; importing the worker for it would be slow.
-DEFAULT_SLOTS = 4
-MOST_SLOTS = 1000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: Most agents or runs that `status` counts exactly.
 MOST_COUNTED = 1000
 
 
-#: The address where an instance listens.
+#: Where an instance listens. An option that is not given has the value of the settings.
 place_options = together(
-    option("--host TEXT", "Where to listen.", default=DEFAULT_HOST, show_default=True),
+    option("--host TEXT", f"The address to listen at; {DEFAULT_HOST} otherwise."),
     option(
         "--port",
-        "Where to listen; 0 picks a free one.",
-        type=click.IntRange(0, 65535),
-        default=DEFAULT_PORT,
-        show_default=True,
+        f"The port to listen at; 0 picks a free one; {DEFAULT_PORT} otherwise.",
+        type=Whole(0, MAX_PORT),
     ),
+    option("--plain-http", "Listen beyond this machine without TLS and without a proxy."),
 )
 
 
 def slots_option(fewest: int) -> Callable[[F], F]:
     return option(
         "--slots",
-        "The most agents that run at once.",
-        type=click.IntRange(fewest, MOST_SLOTS),
-        default=DEFAULT_SLOTS,
-        show_default=True,
+        f"The most agents that run at once; {DEFAULT_SLOTS} otherwise.",
+        type=Whole(fewest, MAX_SLOTS),
     )
 
 
-@click.command(cls=Command)
+def _with_options(settings: Settings, **options: Any) -> Settings:
+    """The settings, with the options of a command in place of the same settings."""
+    chosen = {
+        name: value for name, value in options.items() if not (value is None or value is False)
+    }
+    return replace(settings, **chosen)
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "remit up --open",
+        "remit up --detach --port 8080",
+        "remit up --model ollama/qwen3",
+    ),
+)
 @place_options
 @slots_option(0)
 @option("--detach", "Run in the background.", field="detached")
@@ -65,9 +75,10 @@ def slots_option(fewest: int) -> Callable[[F], F]:
 @option("--quiet", hidden=True)
 def up(
     session: Session,
-    host: str,
-    port: int,
-    slots: int,
+    host: str | None,
+    port: int | None,
+    plain_http: bool,
+    slots: int | None,
     detached: bool,
     browse: bool,
     model: str | None,
@@ -80,7 +91,10 @@ def up(
     On an empty home folder this creates a company, its first agent, and the board's token. With
     --slots 0 no agent is started.
     """
-    _check_free(session.settings)
+    settings = _with_options(
+        session.settings, host=host, port=port, plain_http=plain_http, slots=slots
+    )
+    _check_free(settings)
     if model_url is not None and model is None:
         raise click.UsageError("--model-url needs a --model.")
     how = Greeting(
@@ -89,29 +103,30 @@ def up(
         try_out=not untried,
     )
     if detached:
-        pid, url = detach.start(session.settings, host, port, slots)
+        pid, url = detach.start(settings)
         welcome(session, url, pid, how)
         return 0
-    return _serve(session, host, port, slots, how, quiet=quiet)
+    return _serve(session, settings, how, quiet=quiet)
 
 
 @click.command(cls=Command)
 @place_options
-def serve(session: Session, host: str, port: int) -> int:
+def serve(session: Session, host: str | None, port: int | None, plain_http: bool) -> int:
     """Run the instance without a worker; `remit worker` starts agents.
 
     For several machines that share a PostgreSQL database. On SQLite use `remit up`.
     """
-    _check_free(session.settings)
-    if session.settings.database_url.startswith("sqlite:"):
+    settings = _with_options(session.settings, host=host, port=port, plain_http=plain_http)
+    _check_free(settings)
+    if settings.database_url.startswith("sqlite:"):
         output.note("On SQLite no worker can join, so no agent is started; `remit up` has one.")
-    return _serve(session, host, port, 0, Greeting())
+    return _serve(session, replace(settings, slots=0), Greeting())
 
 
 @click.command(cls=Command)
 @option("--name TEXT", "Its name in the record; the machine's name otherwise.")
 @slots_option(1)
-def worker(session: Session, name: str | None, slots: int) -> int:
+def worker(session: Session, name: str | None, slots: int | None) -> int:
     """Run agents for an instance that `remit serve` runs.
 
     It shares a PostgreSQL database and the files (REMIT_DATABASE_URL, REMIT_BLOB_URL) with
@@ -119,17 +134,21 @@ def worker(session: Session, name: str | None, slots: int) -> int:
     """
     from remit.entrypoints import work
 
+    settings = _with_options(session.settings, slots=slots)
+    if not settings.slots:
+        raise click.UsageError("A worker with 0 slots runs nothing; give it some with --slots.")
     called = name or work.default_name()
     if not _NAME.fullmatch(called):
         raise click.BadParameter("letters, digits, . _ and -", param_hint="--name")
 
     def ready(url: str) -> None:
-        answer = {"name": called, "slots": slots, "pid": os.getpid(), "url": url}
-        sentence = f"Worker {called} starts up to {slots} agents at once (process {os.getpid()})."
+        answer = {"name": called, "slots": settings.slots, "pid": os.getpid(), "url": url}
+        agents = f"up to {settings.slots} agents at once"
+        sentence = f"Worker {called} starts {agents} (process {os.getpid()})."
         session.show(answer, lambda _: output.say(sentence))
         sys.stdout.flush()
 
-    return work.run(session.settings, name=called, slots=slots, ready=ready)
+    return work.run(settings, name=called, slots=settings.slots, ready=ready)
 
 
 def _check_free(settings: Settings) -> None:
@@ -149,9 +168,7 @@ class Greeting(NamedTuple):
     try_out: bool = True
 
 
-def _serve(
-    session: Session, host: str, port: int, slots: int, how: Greeting, *, quiet: bool = False
-) -> int:
+def _serve(session: Session, settings: Settings, how: Greeting, *, quiet: bool = False) -> int:
     from remit.entrypoints import serve as serving
 
     def ready(url: str) -> None:
@@ -163,7 +180,12 @@ def _serve(
             greeting.start()
 
     return serving.run(
-        session.settings, host=host, port=port, slots=slots, ready=ready, log_to_stderr=not quiet
+        settings,
+        host=settings.host,
+        port=settings.port,
+        slots=settings.slots,
+        ready=ready,
+        log_to_stderr=not quiet,
     )
 
 
@@ -241,7 +263,7 @@ def _daily_limit(client: Client) -> list[str]:
     return [str(sentence) for sentence in spending["promise"]]
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, forgiving=True)
 def down(session: Session) -> None:
     """Stop the instance of this home folder."""
     settings = session.settings
@@ -268,70 +290,14 @@ def down(session: Session) -> None:
     session.show({"stopped": pid is not None, "pid": pid}, lambda _: output.say(sentence))
 
 
-@click.command(cls=Command)
-def status(session: Session) -> None:
-    """Say whether the instance runs, and what is in it."""
-    try:
-        health = session.anonymous.get("/health")
-    except RemitError:
-        if session.as_json:
-            print(output.as_json({"running": False, "url": session.url}))
-        raise
-    here = session.here
-    answer: View = {
-        "running": True,
-        "url": session.url,
-        "outside": list(here.outside) if session.is_here else [],
-        "version": health.get("version") if isinstance(health, dict) else None,
-        "pid": here.pid if session.is_here else None,
-        "companies": _companies(session) if session.token else [],
-    }
-    answer["agents"] = sum(company["agents"] for company in answer["companies"])
-    answer["runs"] = sum(company["runs"] for company in answer["companies"])
-
-    def draw(view: View) -> None:
-        output.fields(
-            {
-                "running at": view["url"],
-                "for others": ", ".join(view["outside"]),
-                "version": view["version"],
-                "process": view["pid"],
-                "companies": ", ".join(company["name"] for company in view["companies"]),
-                "agents": _counted(view["agents"]),
-                "running now": _counted(view["runs"]) if view["companies"] else "",
-            }
-        )
-        for company in view["companies"]:
-            for company_halt in company["halts"]:
-                output.say(f"{company['name']}: {halt.line(company_halt)}")
-        if session.token is None:
-            output.note("Without a token nothing more can be seen; `remit login` keeps one.")
-
-    session.show(answer, draw)
-
-
-def _companies(session: Session) -> list[View]:
-    def count(company: str, what: str, **query: str) -> int:
-        target = path("companies", company, what)
-        return len(list(session.client.each(target, MOST_COUNTED, **query)))
-
-    return [
-        {
-            "id": company["id"],
-            "name": company["name"],
-            "agents": count(company["id"], "agents"),
-            "runs": count(company["id"], "runs", live="true"),
-            "halts": halt.listed(session, company["id"]),
-        }
-        for company in session.client.each(path("companies"))
-    ]
-
-
-def _counted(number: int) -> str:
-    return f"{number} or more" if number >= MOST_COUNTED else str(number)
-
-
-@click.command("open", cls=Command)
+@click.command(
+    "open",
+    cls=Command,
+    examples=(
+        "remit open",
+        "remit open --browser",
+    ),
+)
 @option("--browser", "Open it in a browser, too.")
 def open_(session: Session, browser: bool) -> None:
     """Print a link that signs you in to the web, once.

@@ -64,8 +64,11 @@ def keep(file: Path, values: dict[str, str]) -> None:
     everything = {**tomllib.loads(old), **values}
     ours = re.compile(rf"\s*({'|'.join(values)})\s*=")
     lines = [line for line in old.splitlines() if not ours.match(line)]
-    text = "\n".join([*lines, *_assignments(values)]) + "\n"
-    if not _says(text, everything):  # a value spans lines or stands in a table
+    # Tables come last: a line behind the head of one would belong to it.
+    heads = (number for number, line in enumerate(lines) if line.lstrip().startswith("["))
+    end = next(heads, len(lines))
+    text = "\n".join([*lines[:end], *_assignments(values), *lines[end:]]) + "\n"
+    if not _says(text, everything):  # a value spans lines
         text = "\n".join(_assignments(everything)) + "\n"
     new = file.with_name(f"{file.name}.{random_name()}")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -77,11 +80,15 @@ def keep(file: Path, values: dict[str, str]) -> None:
 
 
 def _assignments(values: dict[str, Any]) -> list[str]:
+    return [f"{name} = {_toml(value)}" for name, value in values.items()]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        inside = (f"{_toml(name)} = {_toml(inner)}" for name, inner in value.items())
+        return f"{{{', '.join(inside)}}}"
     # A JSON string is a TOML string, but for one character.
-    return [
-        f"{name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
-        for name, value in values.items()
-    ]
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _says(text: str, wanted: dict[str, Any]) -> bool:

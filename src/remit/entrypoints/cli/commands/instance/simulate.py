@@ -28,7 +28,7 @@ def demo(session: Session, serve: bool, speed: str) -> int:
 
 @click.command("simulate", cls=Command)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@option("--adapter TEXT", "Play it with real agents of this kind, such as claude.")
+@option("--adapter ADAPTER", "Play it with real agents of this kind, such as claude.")
 @option("--config JSON|@FILE", "Settings of that adapter.")
 @option(
     "--patience INTEGER", "Seconds until real agents must be done.", default=600, show_default=True

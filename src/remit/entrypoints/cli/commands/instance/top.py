@@ -24,7 +24,13 @@ MOST_EVENTS = 200
 MOST_BUDGETS = 5
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        "remit top",
+        "remit top --once",
+    ),
+)
 @option("--once", "Print one snapshot and exit.")
 @option(
     "--every",

@@ -5,7 +5,8 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import AGENT_NAME, Group, option, stated
+from remit.entrypoints.cli.options import Group, option, stated
+from remit.entrypoints.cli.parameters import AGENT_NAME
 from remit.entrypoints.cli.session import Session, View
 from remit.errors import NotFound
 
@@ -16,7 +17,12 @@ _LISTENING = ("telegram", "slack", "email")
 bind = Group("bind", help="Channels that agents are bound to.")
 
 
-@bind.command()
+@bind.command(
+    examples=(
+        "remit bind add writer webhook --to https://example.org/hook",
+        "remit bind add writer slack --secret slack-bot",
+    ),
+)
 @click.argument("agent", type=AGENT_NAME)
 @click.argument("channel")
 @option("--to URL", "Where its messages go.", field="address")
@@ -65,7 +71,9 @@ bind.rows(
 )
 
 
-@bind.command()
+@bind.command(
+    examples=("remit bind test writer slack",),
+)
 @click.argument("agent", type=AGENT_NAME)
 @click.argument("channel")
 def test(session: Session, agent: str, channel: str) -> int:
@@ -91,7 +99,9 @@ def _id(session: Session, agent: str, channel: str) -> str:
     return str(ids[0])
 
 
-@bind.command()
+@bind.command(
+    examples=("remit bind remove writer webhook",),
+)
 @click.argument("agent", type=AGENT_NAME)
 @click.argument("channel")
 def remove(session: Session, agent: str, channel: str) -> None:

@@ -11,10 +11,12 @@ from remit.entrypoints.cli.awaiting import await_answer
 from remit.entrypoints.cli.commands.work.kb import file_id, spooled, store
 from remit.entrypoints.cli.drawing import cells, letters, output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import AGENT, AGENT_NAME, MESSAGE, Command, limit_option, option
+from remit.entrypoints.cli.options import Command, limit_option, option
+from remit.entrypoints.cli.parameters import AGENT, AGENT_NAME, MESSAGE
 from remit.entrypoints.cli.session import Cell, Session, View, path
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, normalise, short
+from remit.model.messaging.mail import answer_subject
 from remit.model.text import plural
 
 id_argument = click.argument("id_", metavar="ID", type=MESSAGE)
@@ -25,7 +27,14 @@ _STATE = "{id:short} is {status}."
 _LONGEST_INLINE = 1024 * 1024
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        'remit send ceo "Write a page about our app."',
+        'remit send writer "Use this." --attach brief.md',
+        'remit send writer "When is it done?" --wait --timeout 600',
+    ),
+)
 @click.argument("to", type=AGENT_NAME)
 @click.argument("text", metavar="[TEXT|-]", required=False)
 @option("--subject TEXT", "Subject.", default="")
@@ -44,7 +53,7 @@ def send(
     at: str | None,
     wait: bool,
     timeout: float | None,
-) -> int:
+) -> None:
     """Send a message to an agent, a person or the board.
 
     TO is an agent's name, agent:NAME, user:NAME or board. The text comes from standard input when
@@ -61,7 +70,7 @@ def send(
 
     if not wait:
         session.show(answer, draw)
-        return 0
+        return
     if not str(answer["to"]).startswith("agent:"):
         raise BadInput(
             f"Sent {short(answer['id'])}; nobody can say when a person answers.",
@@ -69,10 +78,16 @@ def send(
         )
     if not session.as_json:
         draw(answer)
-    return await_answer(session, answer["id"], timeout)
+    await_answer(session, answer["id"], timeout)
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        'remit reply 4b6f2d91a0c7 "Yes, go ahead."',
+        "remit reply 4b6f2d91a0c7 - < answer.txt",
+    ),
+)
 @id_argument
 @click.argument("text", metavar="[TEXT|-]", required=False)
 @attach_option
@@ -88,10 +103,10 @@ def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...])
     away = letter["sender"] == own_address or overheard
     to = letter["to"] if away else letter["sender"]
     if to == "system":
-        raise BadInput("Remit wrote it, and reads no answers.", "Write to an agent: remit send.")
-    subject = letter["subject"]
-    if subject and not subject.lower().startswith("re:"):
-        subject = f"Re: {subject}"[:200]
+        raise BadInput(
+            "Remit wrote this message and reads no answers.", "Write to an agent with `remit send`."
+        )
+    subject = answer_subject(letter["subject"])
     body = {**_letter(session, text, subject, attach), "to": to, "replyTo": letter["id"]}
     answer = session.client.send("POST", path("companies", letter["companyId"], "messages"), body)
     name = letter["toName"] if away else letter["senderName"]
@@ -110,7 +125,7 @@ _ENDS = {
     "outcomes": "outcome: {title} ({owner})",
     "agents": "agent {name}",
     "questions": "question: {text}",
-    "approvals": "request: {about}",
+    "approvals": "approval: {about}",
     "jobs": "background job of {agent}",
 }
 
@@ -120,14 +135,14 @@ _ENDS = {
 @option("--dry-run", "Only show what would end.")
 @option("--yes", "Do not ask for confirmation.")
 def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
-    """Cancel a message that you sent, with the work that came of it.
+    """Take back a request: a message that you sent, with the work that came of it.
 
-    A message to an agent ends with the outcomes, runs, hires and requests that it led to, except
+    It ends with the outcomes, runs, hires and approvals that it led to, except
     those that something else also needs. The command first shows what would end.
     """
     target = path("messages", id_, "cancel")
     if not (dry_run or yes or sys.stdin.isatty()):
-        raise BadInput("Nobody is there to confirm it.", "Look with --dry-run, then add --yes.")
+        raise BadInput("Nobody can be asked to confirm it.", "Look with --dry-run, then add --yes.")
     if dry_run or not yes:
         preview = session.client.send("POST", target, {"dryRun": True})
         if dry_run:
@@ -148,7 +163,7 @@ def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
 def _draw_ends(ends: View, title: str, *, note: bool = False) -> None:
     say = output.note if note else output.say
     lines = [line.format_map(entry) for name, line in _ENDS.items() for entry in ends[name]]
-    say(title if lines else "Nothing was made of it that would end.")
+    say(title if lines else "Nothing came of it that would end.")
     for line in lines:
         say(f"  {line}")
     if ends["kept"]:
@@ -204,7 +219,14 @@ def _stored(session: Session, attached: str | Path) -> str:
     return str(file["id"])
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        "remit inbox",
+        "remit inbox --agent writer --all",
+        "remit inbox --watch",
+    ),
+)
 @option("--agent NAME", "Mail of this agent, instead of yours.", type=AGENT)
 @option("--all", "Include mail that was read.", field="everything")
 @option("--sent", "Letters you wrote, newest first, and their state.")
@@ -284,7 +306,7 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
     target = session.under_company("dead-letters")
     if everything:
         answer = session.client.send("POST", f"{target}/revive")
-        sentence = f"{plural(len(answer['revived']), 'letter')} back in line."
+        sentence = f"{plural(len(answer['revived']), 'letter')} queued again."
         session.show(answer, lambda _: output.say(sentence))
         return
 
@@ -292,12 +314,19 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
         row = ("id: {id:short}", "to: {agentId:name}", "subject: {title}", "why")
         cells.table(session, items, *row, empty="There are none.")
         if items:
-            output.say("", "`remit revive --all` puts all of them back in line.")
+            output.say("", "`remit revive --all` queues all of them again.")
 
     session.show(session.listed(target, limit), draw)
 
 
-@click.command("needs-you", cls=Command)
+@click.command(
+    "needs-you",
+    cls=Command,
+    examples=(
+        "remit needs-you",
+        "remit needs-you --watch",
+    ),
+)
 @limit_option
 @watch_option
 def needs_you(session: Session, limit: int, watch: bool) -> None:

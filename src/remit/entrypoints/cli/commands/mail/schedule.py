@@ -3,7 +3,8 @@
 import click
 
 from remit.entrypoints.cli.drawing import cells, letters, output
-from remit.entrypoints.cli.options import AGENT_NAME, Group, option, stated
+from remit.entrypoints.cli.options import Group, option, stated
+from remit.entrypoints.cli.parameters import AGENT_NAME
 from remit.entrypoints.cli.session import Session, View
 from remit.ids import short
 

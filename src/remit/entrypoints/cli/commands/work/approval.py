@@ -8,16 +8,9 @@ import click
 from remit.entrypoints.approval_text import asks_for
 from remit.entrypoints.cli.client import save
 from remit.entrypoints.cli.drawing import approval_view, cells, output
-from remit.entrypoints.cli.options import (
-    AGENT_NAME,
-    REFERENCES,
-    Group,
-    Reference,
-    limit_option,
-    option,
-    stated,
-)
-from remit.entrypoints.cli.session import Session, View, path, pick
+from remit.entrypoints.cli.options import Group, limit_option, option, stated
+from remit.entrypoints.cli.parameters import APPROVAL_NAME, REFERENCES, Reference, Whole
+from remit.entrypoints.cli.session import Declined, Session, View, path, pick
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, looks_like_id, several, short
 from remit.model.text import name_key
@@ -26,25 +19,24 @@ OPEN = ("pending", "revision_requested")
 STATUSES = (*OPEN, "approved", "rejected", "cancelled")
 
 id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["approval"])
-which_argument = click.argument("id_", metavar="[ID|AGENT]", required=False, type=AGENT_NAME)
+which_argument = click.argument("id_", metavar="[ID|AGENT]", required=False, type=APPROVAL_NAME)
 note_option = option("--note TEXT", "Why; whoever asked reads it.")
-revision_option = option(
-    "--revision", "Only if it is still at this revision.", type=click.IntRange(min=1)
-)
+revision_option = option("--revision", "Only if it is still at this revision.", type=Whole(min=1))
 
 
+_EXAMPLES = ("remit {0} writer", 'remit {0} 4b6f2d91a0c7 --revision 1 --note "As agreed."')
 _READ_FIRST = {
-    "approve": " Without --revision, the whole request is shown, and you are asked; a script names "
-    "the revision that was read.",
+    "approve": " Without --revision, the whole approval is shown, and you are asked; a script "
+    "names the revision that was read.",
     "reject": "",
 }
 
-approval = Group("approval", help="Requests of agents, and your decisions.")
+approval = Group("approval", help="Approvals: what agents ask you to decide.")
 
 
 @approval.command("list")
 @option("--status", "Only these; the open ones otherwise.", type=click.Choice(STATUSES))
-@option("--all", "Include decided requests.", field="everything")
+@option("--all", "Include decided ones.", field="everything")
 @limit_option
 def list_(session: Session, status: str | None, everything: bool, limit: int) -> None:
     """List what waits for a decision, the newest first."""
@@ -70,7 +62,7 @@ def _draw_list(session: Session, approvals: list[View], empty: str) -> None:
 
 # Not declared: without an id, the only request that waits is shown and confirmed.
 def _deciding(word: str, says: str) -> click.Command:
-    @approval.command(word)
+    @approval.command(word, examples=[example.format(word) for example in _EXAMPLES])
     @which_argument
     @note_option
     @revision_option
@@ -93,33 +85,37 @@ def _deciding(word: str, says: str) -> click.Command:
 
     decide.help = f"""{says}
 
-    AGENT is the agent that the request is about, or that made it. Without an argument, the open
-    requests are shown; if there is only one, you are asked to confirm.{_READ_FIRST[word]}
+    AGENT is the agent that the approval is about, or that made it. Without an argument, the open
+    approvals are shown; if there is only one, you are asked to confirm.{_READ_FIRST[word]}
     """
     return decide
 
 
-approve = _deciding("approve", "Approve a request; it takes effect at once.")
-reject = _deciding("reject", "Reject a request; an agent that was to be hired is terminated.")
+approve = _deciding("approve", "Approve what awaits your decision; it takes effect at once.")
+reject = _deciding(
+    "reject", "Reject what awaits your decision; the agent of a rejected hire is terminated."
+)
 
 
 # Not declared: the text may come from standard input.
-@approval.command()
+@approval.command(
+    examples=('remit approval comment writer "Which model would it use?"',),
+)
 @id_argument
 @click.argument("text", required=False)
 @option("--reply-to COMMENT", "The comment that this answers.")
 def comment(session: Session, id_: str, text: str | None, reply_to: str | None) -> None:
-    """Comment on a request; without a text, from standard input."""
+    """Comment on an approval; without TEXT, from standard input."""
     body = {"body": sys.stdin.read() if text is None else text, "replyTo": reply_to}
     target = path("approvals", id_, "comments")
-    session.change("POST", target, stated(body), tells="Said as comment {id}.")
+    session.change("POST", target, stated(body), tells="Added comment {id}.")
 
 
 # Not declared: its answer is bytes.
 @approval.command("content")
 @id_argument
 def content_(session: Session, id_: str) -> None:
-    """Write the content that a request would write into a file to standard output."""
+    """Print the content that an approval would write into a file."""
     response = session.client.open(path("approvals", id_, "content"))
     save(response, sys.stdout.buffer, "content")
 
@@ -129,7 +125,7 @@ def content_(session: Session, id_: str) -> None:
 @id_argument
 @option("--yes", "Do not ask for confirmation.")
 def delete_agent(session: Session, id_: str, yes: bool) -> None:
-    """Delete an agent that was not taken on; the approval and its comments stay."""
+    """Delete the agent of a hire that was not approved; the approval and its comments stay."""
 
     def ask() -> str:
         request = session.client.get(path("approvals", id_))
@@ -161,7 +157,7 @@ def _only_one(session: Session, verb: str) -> View | None:
         _draw_list(session, waiting, "Nothing waits for a decision.")
         if not waiting:
             return None
-        raise click.UsageError(f"{len(waiting)} requests wait. Say which: remit {verb} ID.")
+        raise click.UsageError(f"{len(waiting)} approvals wait. Name one: remit {verb} ID.")
     request: View = session.client.get(path("approvals", waiting[0]["id"]))
     read_and_confirmed(session, request, verb)
     return request
@@ -176,12 +172,17 @@ def read_and_confirmed(session: Session, request: View, verb: str, command: str 
         raise click.UsageError(f"{verb} with --json needs the revision that was read: {read}.")
     approval_view.draw(session, request)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(f"Nothing is decided. Say it: remit {command} {read}.")
+        raise click.UsageError(
+            "Nobody can be asked to confirm it, so nothing was decided. To decide in a script, "
+            f"name the revision that you read: remit {command} {read}."
+        )
     if verb == "approve" and request["status"] == "pending" and not request["statement"]["whole"]:
         raise BadInput("Not all of it can be shown, so it cannot be approved.", "Reject it.")
     print()
     if not click.confirm(f"{verb.capitalize()} this?", err=True):
-        raise BadInput("Nothing is decided.", "approve, reject or revise it when you know.")
+        raise Declined(
+            "You decided nothing.", "Approve, reject or revise it when you know what you want."
+        )
 
 
 def approval_id(session: Session, text: str, *, open_only: bool = True) -> str:
@@ -207,7 +208,7 @@ def _concerning(session: Session, name: str, *, open_only: bool) -> View:
         raise NotFound(f"Nothing waits that concerns {name[:100]!r}.", "See `remit approval list`.")
     if len(matches) > 1:
         which = [f"{short(request['id'])} ({asks_for(request)})" for request in matches]
-        raise several(f"Several requests concern {name}", which)
+        raise several(f"Several approvals concern {name}", which)
     return matches[0]
 
 
@@ -229,7 +230,7 @@ def _about(session: Session, requests: list[View], name: str) -> list[View]:
 
 
 approval.shows(
-    Reference(partial(approval_id, open_only=False), "ID|AGENT"),
+    Reference(partial(approval_id, open_only=False), "ID|AGENT", "approval"),
     approval_view.draw,
-    "Show a request, what changed since its last revision, and its comments.",
+    "Show an approval, what changed since its last revision, and its comments.",
 )

@@ -6,8 +6,10 @@ from remit.entrypoints.cli.commands.work.kb import write_out
 from remit.entrypoints.cli.drawing import cells, output, trees
 from remit.entrypoints.cli.drawing.outcome_view import outcome_id
 from remit.entrypoints.cli.following import follow, newest
-from remit.entrypoints.cli.options import AGENT_NAME, LIMITED, Command, Group, option
+from remit.entrypoints.cli.options import LIMITED, Command, Group, option
+from remit.entrypoints.cli.parameters import AGENT_NAME, OUTCOME_NAME, Whole
 from remit.entrypoints.cli.session import Session, View, path
+from remit.errors import RemitError
 from remit.ids import looks_like_id, normalise
 
 event = Group("event", help="Events, in a tamper-evident record.")
@@ -32,7 +34,7 @@ def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> N
 
 
 @event.command()
-@option("--after SEQ", "Begin after this one.", type=click.IntRange(min=0))
+@option("--after SEQ", "Begin after this one.", type=Whole(min=0))
 def tail(session: Session, after: int | None) -> None:
     """Follow the record as it grows; with --json one event a line."""
     last = newest(session) if after is None else after
@@ -47,7 +49,7 @@ def tail(session: Session, after: int | None) -> None:
 
 @event.command()
 @option("--expect HASH", "A hash from an earlier check; it must be there.")
-def verify(session: Session, expect: str | None) -> int:
+def verify(session: Session, expect: str | None) -> None:
     """Check that nobody changed the record; exits 1 and names the events if somebody did."""
     answer = session.client.get(session.under_company("events", "verify"), expect=expect)
 
@@ -55,18 +57,27 @@ def verify(session: Session, expect: str | None) -> int:
         if view["ok"]:
             output.say(f"The record is whole: {view['events']} events, up to {view['hash']}.")
 
+        for fault in view["faults"]:
+            place = f"event {fault['seq']}: " if fault["seq"] else ""
+            output.note(f"{place}{fault['sentence']}")
+
     session.show(answer, draw)
-    if answer["ok"]:
-        return 0
-    for fault in answer["faults"]:
-        place = f"event {fault['seq']}: " if fault["seq"] else ""
-        output.note(f"{place}{fault['sentence']}")
-    output.error("The record was changed.", "Compare it with a backup, from these events on.")
-    return 1
+    if not answer["ok"]:
+        raise RemitError(
+            "The record was changed.",
+            "Compare it with a backup, from these events on.",
+            code="record_changed",
+        )
 
 
-@click.command(cls=Command)
-@click.argument("id_", metavar="ID|AGENT|TITLE", type=AGENT_NAME)
+@click.command(
+    cls=Command,
+    examples=(
+        "remit why writer  # who wanted this agent",
+        'remit why "Write a page about our app"  # an outcome by its title',
+    ),
+)
+@click.argument("id_", metavar="ID|AGENT|TITLE", type=OUTCOME_NAME)
 def why(session: Session, id_: str) -> None:
     """Walk from an event, an outcome or an agent back to the person who wanted it.
 
@@ -102,7 +113,15 @@ def _who(session: Session, actor: str) -> str:
     return f"{kind}:{session.names.get(id_, id_)}" if colon else actor
 
 
-@click.command("as-of", cls=Command)
+@click.command(
+    "as-of",
+    cls=Command,
+    examples=(
+        "remit as-of 2026-01-15 org",
+        "remit as-of 2026-01-15T09:00:00Z grants --agent writer",
+        "remit as-of 2026-01-15 file 4b6f2d91a0c7",
+    ),
+)
 @click.argument("time")
 @click.argument("what", type=click.Choice(["org", "grants", "file"]))
 @click.argument("id_", metavar="[FILE_ID]", required=False)

@@ -15,6 +15,7 @@ import click
 from remit.entrypoints.cli.client import PIECE, save, with_query
 from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.options import Group, limit_option, option
+from remit.entrypoints.cli.parameters import Whole
 from remit.entrypoints.cli.session import Session, View, path, pick
 from remit.errors import TooLarge
 from remit.ids import is_id, looks_like_id, short
@@ -42,7 +43,7 @@ def list_(session: Session, limit: int) -> None:
 
 @kb.command()
 @click.argument("query", nargs=-1)
-@option("--limit", "At most so many.", type=click.IntRange(1, 999), default=50, show_default=True)
+@option("--limit", "At most so many.", type=Whole(1, 999), default=50, show_default=True)
 def browse(session: Session, query: tuple[str, ...], limit: int) -> None:
     """Search the descriptions of files; without words, the newest."""
     words = " ".join(query)
@@ -52,7 +53,7 @@ def browse(session: Session, query: tuple[str, ...], limit: int) -> None:
 
 @kb.command()
 @id_argument
-@option("--version", "An older version.", type=click.IntRange(min=1))
+@option("--version", "An older version.", type=Whole(min=1))
 def cat(session: Session, id_: str, version: int | None) -> None:
     """Write a file's bytes to standard output."""
     write_out(session, id_, version=version)
@@ -79,7 +80,12 @@ def _described(id_: str, version: str, sha256: str, content: bytes) -> View:
         return {**known, "content_base64": b64encode(content).decode()}
 
 
-@kb.command()
+@kb.command(
+    examples=(
+        'remit kb create "House style" style.md',
+        'echo "Be brief." | remit kb create "Tone"',
+    ),
+)
 @click.argument("description")
 @source_argument
 @option("--unlisted", "Only who has a grant learns of it.")
@@ -110,7 +116,9 @@ def _bytes(size: int) -> dict[str, str]:
     return {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
 
 
-@kb.command()
+@kb.command(
+    examples=('remit kb write "House style" style.md',),
+)
 @id_argument
 @source_argument
 @option("--if-version V:HASH", "Only if this is still the latest version; otherwise whichever is.")

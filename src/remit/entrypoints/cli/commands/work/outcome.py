@@ -11,7 +11,8 @@ from remit.entrypoints.cli.commands.work.outcome_graph import graph
 from remit.entrypoints.cli.drawing import outcome_view as view
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import OUTCOME, Group, limit_option, option, stated
+from remit.entrypoints.cli.options import Group, limit_option, option, stated
+from remit.entrypoints.cli.parameters import OUTCOME, OUTCOME_NAME, Whole
 from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import short
 from remit.model.text import plural
@@ -42,8 +43,8 @@ def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) ->
 
 
 @outcome.command()
-@click.argument("id_", metavar="[ID]", required=False)
-@option("--depth", "The most levels to draw.", type=click.IntRange(0, 100))
+@click.argument("id_", metavar="[ID]", required=False, type=OUTCOME_NAME)
+@option("--depth", "The most levels to draw.", type=Whole(0, 100))
 @option("--open", "Only what is not finished.", field="open_only")
 @option("--ids", "With whole ids.")
 def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, ids: bool) -> None:
@@ -67,7 +68,9 @@ def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, 
 outcome.shows(*(OUTCOME, view.draw_whole), "Show one outcome: why, how, and what happened to it.")
 
 
-@outcome.command()
+@outcome.command(
+    examples=('remit outcome create "Translate the page" --parent ceo --urgent',),
+)
 @click.argument("title")
 @option(
     "--parent ID",
@@ -127,18 +130,23 @@ def update(
     session.done(answer, sentences, partial(view.draw, session))
 
 
-@outcome.command()
+@outcome.command(
+    examples=(
+        'remit outcome delegate "Translate the page" --to writer',
+        'remit outcome delegate "Translate the page" --hire translator --role researcher',
+    ),
+)
 @id_argument
 @option("--to AGENT", "A report of its owner.")
 @option("--hire NAME", "Or a new agent of this name.")
 @option("--role TEXT", "The new agent's role.")
 @option("--title TEXT", "Name of the new agent.")
-@option("--adapter TEXT", "How the new agent is executed.", field="adapterType")
+@option("--adapter ADAPTER", "How the new agent is executed.", field="adapterType")
 @option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @option("--prompt TEXT", "Instructions for the new agent.")
 @option("--grant RESOURCE LEVEL…", "Capabilities that it will need.", nargs=2)
-@option("--budget", "Cents, set aside for it.", type=click.IntRange(min=1))
-@option("--tokens", "Tokens, set aside for it.", type=click.IntRange(min=1))
+@option("--budget", "Cents, set aside for it.", type=Whole(min=1))
+@option("--tokens", "Tokens, set aside for it.", type=Whole(min=1))
 def delegate(
     session: Session,
     /,
@@ -179,7 +187,9 @@ def delegate(
     session.show(session.client.send("POST", target, body), draw)
 
 
-@outcome.command()
+@outcome.command(
+    examples=('remit outcome reclaim "Translate the page" "The market has changed."',),
+)
 @id_argument
 @click.argument("reason")
 def reclaim(session: Session, id_: str, reason: str) -> None:

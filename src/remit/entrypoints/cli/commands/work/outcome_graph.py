@@ -7,7 +7,8 @@ import click
 
 from remit.entrypoints.cli.client import save, with_query
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import OUTCOME, Command, option
+from remit.entrypoints.cli.options import Command, option
+from remit.entrypoints.cli.parameters import OUTCOME
 from remit.entrypoints.cli.session import Session, View
 from remit.ids import short
 

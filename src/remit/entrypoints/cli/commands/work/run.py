@@ -7,7 +7,8 @@ import click
 from remit.entrypoints.cli import following
 from remit.entrypoints.cli.drawing import cells, run_view
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import AGENT, LIMITED, REFERENCES, Group, option
+from remit.entrypoints.cli.options import LIMITED, Group, option
+from remit.entrypoints.cli.parameters import AGENT, REFERENCES
 from remit.entrypoints.cli.session import Session, View, path, picked
 
 id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["run"])

@@ -249,11 +249,21 @@ SERVERS = Noun(
 # ── repositories ────────────────────────────────────────────────────────────────────────────────
 
 
-def _repo_row(repo: Mapping[str, Any]) -> Row:
+#: The ways that proposals take to the remote, in the list.
+_PUSHED = {"at_once": "at once", "after_look": "after a look", "fork": "to a fork"}
+
+
+def _repo_rows(visit: Visit) -> list[Row]:
+    rows = visit.ask(repos.listing, company=visit.company_id, limit=MOST)
+    return [_repo_row(visit, repo) for repo in rows]
+
+
+def _repo_row(visit: Visit, repo: Mapping[str, Any]) -> Row:
     opened = (repo.get("secret") or "none", repo.get("forge") or "none", _told(repo))
-    return Row(
-        repo["name"], repo["name"], (repo["url"], repo.get("ref") or "default branch", *opened)
-    )
+    place = (repo["url"], repo.get("ref") or "default branch")
+    way = _PUSHED.get(repo.get("push") or "", "")
+    link = visit.link("/setup/repositories/pushing", repo=repo["name"])
+    return Row(repo["name"], repo["name"], (*place, *opened, way), link=link)
 
 
 async def _test_repo(visit: Visit, arguments: Given) -> Tried:
@@ -300,8 +310,8 @@ REPOS = Noun(
     about="Repositories that agents get copies of, once granted.",
     empty="No repositories yet.",
     step="Add one, then grant agents to read it, to propose changes, or to merge them.",
-    columns=("Address", "Branch or tag", "Secret", "Forge", "Instructions"),
-    rows=rows_of(repos.listing, _repo_row),
+    columns=("Address", "Branch or tag", "Secret", "Forge", "Instructions", "Pushed"),
+    rows=_repo_rows,
     fields=fields_of(
         repos.add,
         labels={
