@@ -14,13 +14,13 @@ from remit.clock import Clock, Micros, SystemClock
 from remit.entrypoints import transcripts
 from remit.entrypoints.serve import running
 from remit.model.execution.transcript import Entry
-from remit.runtime.runs.worker import DEFAULT_SLOTS, Worker
+from remit.runtime.runs.worker import Worker
 from remit.services.execution import accounts, run_queue, runs
 from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
 from remit.services.messaging import threads
 from remit.services.organisation import agents
-from remit.settings import Settings, load
+from remit.settings import DEFAULT_SLOTS, Settings, load
 
 Answer = dict[str, Any]
 SECONDS = 60.0

@@ -12,7 +12,8 @@ from typing import Any
 import click
 import pytest
 
-from remit.entrypoints.cli.main import ALIASES, cli
+from remit.entrypoints.cli.main import cli
+from remit.entrypoints.cli.overview import ALIASES
 from remit.entrypoints.http.server import protocol
 from remit.ids import TokenKind, new_token
 from remit.model.messaging.mail import MOST_HOPS

@@ -10,6 +10,7 @@ import pytest
 
 from remit.clock import DAY, HOUR, MINUTE
 from remit.entrypoints.cli import awaiting
+from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.session import Session
 from remit.ids import short
 from remit.services.messaging import questions, wish_withdrawal
@@ -63,7 +64,13 @@ class Waiting:
         return str(self.sim.send(to, WISH)["id"])
 
     def wait(self, letter: str, timeout: float | None = None) -> int:
-        return awaiting.await_answer(self.session, letter, timeout)
+        """Wait as the command does; returns its exit code."""
+        try:
+            awaiting.await_answer(self.session, letter, timeout)
+        except awaiting.NoAnswer as error:
+            output.error(error.sentence, error.step)
+            return 1
+        return 0
 
 
 @pytest.fixture
@@ -204,7 +211,7 @@ def test_a_time_out_leaves_the_letter_where_it_is(
     assert waiting.wait(letter, timeout=-1.0) == 1
     shown = capsys.readouterr()
     assert "There is no answer yet. ceo has not read it yet" in shown.err
-    assert f"take it back: remit cancel {short(letter)}" in shown.err
+    assert f"`remit cancel {short(letter)}" in shown.err
     assert shown.out == ""
     sim.root.script = replies
     assert waiting.wait(letter) == 0

@@ -213,18 +213,18 @@ def _connections(ctx: Context, names: Mapping[str, str]) -> Entries:
         called = f"MCP server {server.name}"
         yield what, called, view["command"] or view["url"], server.argv or server.url
         plain, templates = server.settings, server.templates
-        for key, value, true_value in (
+        parts: tuple[tuple[str, Any, Any], ...] = (
             ("env", view["env"], plain),
             ("secret_env", view["secret_env"], templates),
             ("headers", view["headers"], plain),
             ("secret_headers", view["secret_headers"], templates),
             ("inject", view["inject"], server.inject),
-        ):
+        )
+        for key, value, true_value in parts:
             if value:
                 yield "setting", called, f"{key}: {_line(value)}", true_value
     for repo in each(ctx.tx, repo_statements.REPOS, **here):
-        for kind, text, *true_value in _repository(repo):
-            yield (kind, f"repository {repo.name}", text, *true_value)
+        yield from _repository(repo)
     for binding in each(ctx.tx, channel_statements.BINDINGS, agent=None, **here):
         true_config = json.loads(binding.adapter_config)
         config = bindings.shown(true_config)
@@ -242,33 +242,34 @@ def _connections(ctx: Context, names: Mapping[str, str]) -> Entries:
         yield "folder", owner, f"{reads} {title}{settings}"
 
 
-def _repository(repo: Repo) -> Iterator[tuple[str, str] | tuple[str, str, object]]:
+def _repository(repo: Repo) -> Entries:
     """Entries of a repository: addresses, secrets, people with a say there, and commands."""
-    yield "address", _address(repo.url), repo.url
+    called = f"repository {repo.name}"
+    yield "address", called, _address(repo.url), repo.url
     if repo.forge:
-        yield "address", f"forge {repo.forge} {repo.api or ''}".strip()
+        yield "address", called, f"forge {repo.forge} {repo.api or ''}".strip()
     match repo.push:
         case PushMode.FORK:
             fork = _address(repo.fork or "")
-            yield "address", f"proposals are pushed to the fork {fork}", repo.fork
+            yield "address", called, f"proposals are pushed to the fork {fork}", repo.fork
         case PushMode.AT_ONCE:
-            yield "right", "proposals are pushed before anybody has looked"
+            yield "right", called, "proposals are pushed before anybody has looked"
     if repo.secret:
-        yield "secret", repo.secret
+        yield "secret", called, repo.secret
     for secret, use in (
         (repo.api_secret, "opens the API of the forge"),
         (repo.hook, "signs webhooks"),
         (repo.fork_secret, "opens the fork"),
     ):
         if secret:
-            yield "secret", f"{secret} {use}"
+            yield "secret", called, f"{secret} {use}"
     if people := json.loads(repo.people):
-        yield "right", f"people who are heard at the forge: {', '.join(people)}"
+        yield "right", called, f"people who are heard at the forge: {', '.join(people)}"
     if repo.label:
-        yield "right", f"their label {repo.label} makes an issue an outcome"
+        yield "right", called, f"their label {repo.label} makes an issue an outcome"
     for check in checks.read(repo.checks):
         network = ", with the network" if check.network else ""
-        yield "program", f"check {check.name}: {check.command}{network}"
+        yield "program", called, f"check {check.name}: {check.command}{network}"
 
 
 def _address(url: str) -> str:

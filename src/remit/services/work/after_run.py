@@ -1,10 +1,10 @@
 """Follow-up of outcomes after a run of their owner.
 
-A good run has seen the news that it was shown. What it left actionable is not due at once: a run
-that made progress is followed by a few nudges at growing pauses, and then by reviews. The time of
-the next nudge or review is one per agent, and a review writes the outcomes that its run was shown,
-so that the end of a run costs the same whatever its agent owns. An outcome that stays still after
-its last review is told to its judge, once.
+A good run has seen the news that it was shown. Work that it left actionable is not due at once: a
+run that made progress is followed by a few nudges at growing pauses, and then by reviews. The time
+of the next nudge or review is one per agent, and a review writes the outcomes that its run was
+shown, so that the end of a run costs the same whatever its agent owns. An outcome that stays still
+after its last review is told to its judge, once.
 """
 
 from collections import defaultdict
@@ -38,7 +38,7 @@ def reviews_of(ctx: Context) -> tuple[Micros, ...]:
 
 
 def plan(ctx: Context, run: Run, *, nudges: int, progress: bool, at_once: bool) -> int:
-    """Plan when what a good run left is due again; returns how often its agent was nudged.
+    """Plan when work that a good run left is due again; returns how often its agent was nudged.
 
     `at_once` is for a run that has more to do and said so, or was cut off while it made progress;
     while a request of the agent about its whole desk is undecided, that counts as a nudge.

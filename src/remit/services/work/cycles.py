@@ -23,8 +23,7 @@ MOST_OF_AN_AGENT = 50
 
 @dataclass(frozen=True)
 class _Place:
-    """What waits: an outcome, or the desk of an agent, which has an outcome that could be worked
-    on."""
+    """A part of a circle: an outcome that waits, or the desk of an agent that could work on one."""
 
     agent_id: AgentId
     outcome: Outcome | None = None

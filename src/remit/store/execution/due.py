@@ -84,7 +84,7 @@ _own_came = sa.and_(
     sa.not_(_own.c.rests),
 )
 _by_itself = (DUE_BY_NEWS, DUE_BY_DATE)
-#: What is concerned by a look of a named agent, and whether it came; that is looked up once.
+#: Work that a look of a named agent concerns, and whether its time came; that is looked up once.
 _by_look = (
     (FRESH, sa.exists().where(_own_came)),
     (_REVIEW_CAME, sa.exists().where(_own_came)),
@@ -118,9 +118,9 @@ def _firsts(*conditions: sa.ColumnElement[bool]) -> Statement[Outcome]:
 
 #: The outcomes of an agent that are due by themselves, most pressing first.
 DUE_OF = _firsts(*_by_itself)
-#: Those that a look of the agent concerns.
+#: The outcomes that a look of the agent concerns.
 LOOKED_OF = _firsts(FRESH, _REVIEW_CAME)
-#: All that it left alone and could work on.
+#: The outcomes that it left alone and could work on.
 LEFT_OF = _firsts(_ANY_LEFT)
 #: Whether an agent left anything alone that its next look concerns.
 FRESH_OF = _OUTCOMES.any(FRESH, owner_id="agent")
@@ -128,7 +128,7 @@ FRESH_OF = _OUTCOMES.any(FRESH, owner_id="agent")
 FIRST_FRESH_OF = _OUTCOMES.find(FRESH, owner_id="agent", order=PRESSING, limit=bind("limit"))
 #: Whether an agent could work on anything that it left alone.
 ANY_LEFT_OF = _OUTCOMES.any(_ANY_LEFT, owner_id="agent")
-#: Those of some outcomes that their owner could work on and left alone: without waits, without
+#: The outcomes among some that their owner could work on and left alone: without waits, without
 #: news that it has not seen, and not its inbox.
 LEFT_AMONG = among(
     _OUTCOMES.select(_ANY_LEFT).order_by(outcomes.c.id),

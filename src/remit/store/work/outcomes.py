@@ -65,7 +65,7 @@ ACTIONABLE = _OUTCOMES.find(
     order=PRESSING,
     limit=bind("limit"),
 )
-#: Those of some outcomes that their owners can work on now.
+#: The outcomes among some that their owners can work on now.
 ACTIONABLE_AMONG = among(
     _OUTCOMES.select(
         _ready,
