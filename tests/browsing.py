@@ -305,8 +305,11 @@ def check_accessible(page: Page, *rules: str, within: str = "") -> None:
     """No violation that axe can find, of all its rules or of some, on the page or in a part."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(_AXE.axe_script)
-    # All that is in order, and what of it, would be ten times as much.
-    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    options: dict[str, Any] = {
+        "resultTypes": ["violations"],  # all that is in order would be ten times as much
+        "selectors": False,  # a violation is reported by the HTML of its elements
+        "preload": False,  # only rules about sound, films and the screen's orientation need that
+    }
     if rules:
         options["runOnly"] = list(rules)
     violations = page.evaluate(

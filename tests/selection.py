@@ -83,6 +83,7 @@ LONGEST = (
     "test_runtime_kills.py",
     "test_upgrades.py",
     "test_serve.py",
+    "test_web_every_page.py",
     "test_web_agent.py",
     "test_simulation.py",
     "test_real_agents.py",
@@ -93,7 +94,13 @@ LONGEST = (
 SPREAD = ("test_crash_matrix.py",)
 
 #: Files that share what takes seconds to load, so that one worker loads it, by what that is.
-TOGETHER = {"test_telegram*.py": "aiogram", "test_chat_matrix.py": "aiogram"}
+TOGETHER = {
+    "test_telegram*.py": "aiogram",
+    "test_chat_matrix.py": "aiogram",
+    "test_chat_statements.py": "aiogram",
+    "test_channel_addresses.py": "aiogram",
+    "test_authorship.py": "aiogram",
+}
 
 
 @pytest.hookimpl(optionalhook=True)

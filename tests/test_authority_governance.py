@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -50,10 +51,12 @@ HELD: dict[str, tuple[str, ...]] = {
 }
 
 
+@cache
 def me(status: AgentStatus = AgentStatus.IDLE) -> Principal:
     return Principal(ActorKind.AGENT, ME, "me", COMPANY, agent_status=status)
 
 
+@cache
 def grants(action: str, modes: tuple[str, ...]) -> tuple[Grant, ...]:
     return tuple(
         Grant(

@@ -143,6 +143,24 @@ def test_strangers_meet_a_page_that_says_how_to_sign_in(
             check_fits(page)
 
 
+def test_what_is_not_accessible_is_noticed(desk: Any) -> None:
+    page = (
+        "<html lang=en><title>Inbox</title><main><h1>Inbox</h1>{}</main></html>"  # nothing is wrong
+    )
+    for part, rule in (
+        ("<input>", "label"),
+        ("<button></button>", "button-name"),
+        ("<p style='color: #bbb; background: #fff'>Quiet</p>", "color-contrast"),
+        ("<div role=nothing>a</div>", "aria-roles"),
+        ("<img src=data:>", "image-alt"),
+    ):
+        desk.set_content(page.format(part))
+        with pytest.raises(AssertionError, match=f"(?m)^{rule}: .*{part[:4]}"):
+            check_accessible(desk)
+    desk.set_content(page.format(""))
+    check_accessible(desk)
+
+
 def test_what_is_broken_cut_off_or_covered_is_noticed(desk: Any) -> None:
     for html, told in (
         ("<h2 style='width: 9px; overflow-wrap: anywhere'>Inbox</h2>", "a word is broken"),
