@@ -193,7 +193,7 @@ def test_a_program_that_does_nothing_is_tried_less_and_less_and_told_of_once(
     looks = []
     for count in range(1, len(REVIEWS) + 2):
         at_work(company, over(company, dev, count))
-        (look_at,) = company.sql("SELECT look_at FROM outcomes WHERE id = ?", dev.id)[0]
+        (look_at,) = company.sql("SELECT look_at FROM agent_leases WHERE agent_id = ?", dev.id)[0]
         looks.append(look_at)
         clock.off_by += 25 * HOUR
     assert looks[-1] is None

@@ -428,7 +428,7 @@ def test_an_agent_that_writes_its_memory_alone_makes_no_progress(
     mine = part(small, dev)
 
     def looked_at_for() -> str:
-        (found,) = small.sql("SELECT look_for FROM outcomes WHERE id = ?", mine)
+        (found,) = small.sql("SELECT look_for FROM agent_leases WHERE agent_id = ?", dev.id)
         return str(found[0])
 
     run = claim(small, dev)

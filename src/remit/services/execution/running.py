@@ -76,7 +76,7 @@ def due_of(tx: Transaction, agent: str, lease: Lease | None, now: Micros) -> lis
     if lease is not None and lease.look_at is not None and lease.look_at <= now and not lease.rests:
         concerned = due.LEFT_OF if lease.look_for is Look.START else due.LOOKED_OF
         is_due += tx.all(concerned, agent=agent, limit=MOST_DUE, now=now)
-        is_due.sort(key=lambda outcome: (not outcome.urgent, not outcome.important, outcome.id))
+        is_due.sort(key=lambda outcome: (not outcome.important, not outcome.urgent, outcome.id))
     return is_due[:MOST_DUE]
 
 

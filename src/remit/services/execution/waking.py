@@ -110,8 +110,8 @@ def look_now(ctx: Context, agent: AgentId) -> None:
 
 def acted(ctx: Context, agent: str) -> None:
     """End the pause of an agent's nudges and reviews, because it made, took, reopened or freed work
-    itself; others change nothing about it."""
-    if ctx.actor.agent_id != agent:
+    itself, in a run; others change nothing about it."""
+    if not is_own(ctx, agent):
         return
     lease = ctx.tx.one(leases.LEASE, agent=agent)
     if lease is not None and lease.rests:

@@ -173,8 +173,8 @@ def _later(ctx: Context, agent: Agent) -> Reason | None:
     left alone."""
     date = ctx.tx.one(due.NEXT_DATE_OF, agent=agent.id)
     lease = ctx.tx.one(leases.LEASE, agent=agent.id)
-    left = ctx.tx.all(due.FIRST_FRESH_OF, agent=agent.id, limit=1)
     look = lease.look_at if lease is not None else None
+    left = [] if look is None else ctx.tx.all(due.FIRST_FRESH_OF, agent=agent.id, limit=1)
     if look is not None and not left:
         look = ctx.tx.one(due.NEXT_REVIEW_OF, agent=agent.id)
         left = ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=look) if look is not None else []

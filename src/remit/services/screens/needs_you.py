@@ -398,15 +398,11 @@ def _held_up(ctx: Context) -> dict[str, str]:
     """By question or approval: who waits for it, and with which outcomes."""
     waiters: dict[str, tuple[str, list[str]]] = {}
     for subject, name, title in ctx.tx.all(wait_statements.HELD_UP, limit=10 * MOST):
-        waiters.setdefault(subject, (name, []))[1].extend([title] if title else [])
+        waiters.setdefault(subject, (name, []))[1].append(title)
     return {
-        subject: f"{name} waits for it{_with(titles[:3])}."
+        subject: f"{name} waits for it with {', '.join(repr(title) for title in titles[:3])}."
         for subject, (name, titles) in waiters.items()
     }
-
-
-def _with(titles: Sequence[str]) -> str:
-    return f" with {', '.join(map(repr, titles))}" if titles else ""
 
 
 def _summary(ctx: Context, approval: Approval) -> str:

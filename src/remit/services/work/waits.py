@@ -11,7 +11,7 @@ from remit.ids import AgentId, CompanyId, UserId, WaitId
 from remit.model.execution.run import was_review
 from remit.model.messaging.mail import AddressKind, Message, parse_address
 from remit.model.organisation.agent import HUMAN, Agent
-from remit.model.work.outcome import Look, Outcome, OutcomeKind, OutcomeStatus, comes_by_itself
+from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus, comes_by_itself
 from remit.model.work.wait import REMINDERS_TO_AGENT, REMINDERS_TO_PERSON, Wait, WaitKind
 from remit.services import lookup, shapes
 from remit.services.context import Context
@@ -98,7 +98,7 @@ def end(ctx: Context, kind: WaitKind, subject: str, why: str = "") -> None:
 
 
 def end_one(ctx: Context, wait: Wait, why: str = "") -> None:
-    held_up = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
+    held_up = [] if wait.desk else ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
     if held_up:
         ctx.tx.run(statements.COUNT_WAITS, wait=wait.id, step=-1)
         ctx.tx.run(statements.DELETE_WAIT_OUTCOMES, wait=wait.id)
@@ -116,14 +116,8 @@ def end_one(ctx: Context, wait: Wait, why: str = "") -> None:
 
 def _free_desk(ctx: Context, agent: AgentId) -> None:
     """Let an agent be asked again about what it left, unless a newer wait of its desk is open. If
-    somebody else decided, it is asked at once, and its nudges are counted anew."""
-    lease = waking.lease_of(ctx, agent)
-    newest = ctx.tx.one(statements.NEWEST_OF_DESK, agent=agent)
-    rests = newest is not None and newest > lease.own_act
-    ctx.tx.run(leases.REST, agent=agent, new_rests=rests)
-    if not waking.is_own(ctx, agent) and lease.look_at is not None:
-        ctx.tx.run(leases.LOOK, agent=agent, at=ctx.now, what_for=Look.NUDGE)
-        waking.wake(ctx, agent, _DECIDED)
+    somebody else decided, it is asked at once; the letter that says so wakes it."""
+    ctx.tx.run(leases.FREE_DESK, agent=agent, by_owner=waking.is_own(ctx, agent))
 
 
 def forget(ctx: Context, outcome: str) -> None:

@@ -14,7 +14,7 @@ from remit.store.execution.due import DUE_BY_DATE, DUE_BY_NEWS, IS_DUE, due_by_l
 from remit.store.execution.limits import limited
 from remit.store.organisation.halts import stopped
 from remit.store.queues import LeasedQueue
-from remit.store.tables import agent_leases, agents, outcomes, runs
+from remit.store.tables import agent_leases, agents, outcomes, runs, waits
 from remit.store.work.outcomes import PRESSING
 
 _awake = agent_leases.c.wake_seq > agent_leases.c.done_seq
@@ -112,18 +112,22 @@ _rank = sa.case(
     (outcomes.c.important, 2),
     else_=3,
 )
-#: The most pressing outcome of an agent that is due in each way; each way has an index.
+_important = (outcomes.c.important, sa.and_(sa.not_(outcomes.c.important), outcomes.c.urgent))
+#: The first due outcome of an agent among the important ones, and among those that are only urgent,
+#: by each way of being due: each is the first of an index.
 _firsts = [
     sa.select(_rank.label("rank"))
-    .where(outcomes.c.owner_id == agent_leases.c.agent_id, due)
+    .where(outcomes.c.owner_id == agent_leases.c.agent_id, due, kind)
     .order_by(*PRESSING)
     .limit(1)
     .correlate(agent_leases)
     .subquery()
     for due in (DUE_BY_NEWS, DUE_BY_DATE, *due_by_look(agent_leases))
+    for kind in _important
 ]
 _best = sa.union_all(*(sa.select(first.c.rank) for first in _firsts)).subquery()
-#: Rank of an agent's most pressing due outcome: 0 urgent and important, 3 neither.
+#: Rank of an agent's most pressing due outcome: 0 urgent and important, 1 urgent, 2 important; none
+#: if it is neither.
 _pressing = sa.select(sa.func.min(_best.c.rank)).scalar_subquery()
 _startable = (
     sa.select(
@@ -231,6 +235,21 @@ HOLD = QUEUE.change(due_at=HELD)
 LOOK = QUEUE.change(look_at=bind("at"), look_for=bind("what_for"))
 #: Pauses the looks of an agent, or no longer.
 REST = QUEUE.change(rests=bind("new_rests"))
+_asked_anew = sa.and_(
+    agent_leases.c.look_at.is_not(None), sa.not_(bind("by_owner", type_=sa.Boolean))
+)
+_newest_of_desk = (
+    sa.select(sa.func.max(waits.c.place))
+    .where(waits.c.desk == sa.true(), waits.c.agent_id == bind("agent"))
+    .scalar_subquery()
+)
+#: Ends a wait of an agent's desk: a newer one goes on pausing its looks; else it looks at once,
+#: unless it ended the wait itself.
+FREE_DESK = QUEUE.change(
+    rests=sa.func.coalesce(_newest_of_desk, -1) > agent_leases.c.own_act,
+    look_at=sa.case((_asked_anew, bind("now")), else_=agent_leases.c.look_at),
+    look_for=sa.case((_asked_anew, sa.literal("nudge")), else_=agent_leases.c.look_for),
+)
 #: Ends the pause by an own act of the agent.
 ACT = QUEUE.change(rests=sa.false(), own_act=bind("place"))
 

@@ -18,7 +18,7 @@ def _by_pressure(
     name: str, columns: tuple[str, ...], *, where: str, sqlite: str | None = None
 ) -> Index:
     """An index of outcomes, the most pressing of an owner first."""
-    order = (text("urgent DESC"), text("important DESC"), "id")
+    order = (text("important DESC"), text("urgent DESC"), "id")
     return schema.partial_index(name, *columns, *order, where=where, sqlite=sqlite)
 
 

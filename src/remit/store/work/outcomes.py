@@ -54,8 +54,8 @@ _hired = agents.alias("hired")
 PROMISED = sa.exists().where(
     _hired.c.id == outcomes.c.id, _hired.c.status == sa.literal_column("'pending_approval'")
 )
-#: The most pressing first: urgent and important, urgent, important, and the oldest among equals.
-PRESSING = (outcomes.c.urgent.desc(), outcomes.c.important.desc(), outcomes.c.id)
+#: The most pressing first: what is important before what is urgent, the oldest among equals.
+PRESSING = (outcomes.c.important.desc(), outcomes.c.urgent.desc(), outcomes.c.id)
 #: Outcomes that an agent can work on now, most pressing first.
 ACTIONABLE = _OUTCOMES.find(
     _ready,

@@ -66,12 +66,12 @@ REPLIES_AWAITED = _WAITS.find(
     agent_id="agent",
     order=(),
 )
-#: Agents that wait for questions and approvals: the subject, the agent's name, and the title of an
-#: outcome that it holds up, if any.
+#: Agents that wait for questions and approvals: the subject, the agent's name, and an outcome's
+#: title.
 HELD_UP = Statement(
     select(waits.c.subject_id, agents.c.name, outcomes.c.title)
-    .outerjoin(wait_outcomes, wait_outcomes.c.wait_id == waits.c.id)
-    .outerjoin(outcomes, outcomes.c.id == wait_outcomes.c.outcome_id)
+    .join(wait_outcomes, wait_outcomes.c.wait_id == waits.c.id)
+    .join(outcomes, outcomes.c.id == wait_outcomes.c.outcome_id)
     .join(agents, agents.c.id == waits.c.agent_id)
     .where(
         waits.c.company_id == bind("company"),
@@ -79,7 +79,7 @@ HELD_UP = Statement(
     )
     .order_by(waits.c.id, outcomes.c.id)
     .limit(bind("limit")),
-    lambda subject, name, title: (str(subject), str(name), title),
+    lambda subject, name, title: (str(subject), str(name), str(title)),
 )
 #: Ends a wait.
 DELETE_WAIT = _WAITS.delete(id="wait")
