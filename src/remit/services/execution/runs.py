@@ -234,7 +234,7 @@ def report(
     ctx.tx.run(
         statements.REPORT_RUN,
         run=run_row.id,
-        **{f"new_{name}": value for name, value in told.items()},
+        **{f"new_{name}": told.get(name) for name in statements.REPORT},
     )
     ctx.record("run.report", f"run:{run_row.id}", {"ok": ok, "error": told["error"]})
     return {"id": run_row.id, "ok": ok}
