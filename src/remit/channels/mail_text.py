@@ -28,8 +28,8 @@ _ATTRIBUTION = re.compile(r"[^>].{0,200}:[ \t]*")
 _ATTRIBUTED = re.compile(r"(?:On|Am|Le|El|Il|Em|Op|Den|På|W dniu)\b.*\d")
 #: Lines above a text that Outlook quotes without marks: a rule, and the first header below it.
 _ORIGINAL = re.compile(
-    r"^(?:-{3,}[^\n-]{3,40}-{3,}|_{10,})[ \t]*\n\s*(?=\S{2,12}: )"
-    r"|^(?:From|Von|De|Da|Van): [^\n]*@[^\n]*\n(?=(?:Sent|Date|Gesendet|Datum|Envoyé|Enviado): )",
+    r"^(?:-{3,80}[^\n-]{3,40}-{3,80}|_{10,200})[ \t]{0,80}\n\s{0,80}(?=\S{2,12}: )"
+    r"|^(?:From|Von|De|Da|Van): [^\n@]*@[^\n]*\n(?=(?:Sent|Date|Gesendet|Datum|Envoyé|Enviado): )",
     re.MULTILINE,
 )
 #: Limits of a head and of nested parts, whose parsing takes more than linear time.

@@ -5,7 +5,6 @@ each example is read as Remit reads it.
 """
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -128,10 +127,10 @@ def described() -> Mapping[str, str]:
 def _comment(lines: list[str], line: int) -> Iterator[str]:
     """Yield the lines of the comment above a line, the last one first."""
     for text in reversed(lines[: line - 1]):
-        comment = re.fullmatch(r"\s*#: ?(.*)", text)
-        if comment is None:
+        code, mark, comment = text.partition("#:")
+        if code.strip() or not mark:
             return
-        yield comment[1].replace("|", r"\|")
+        yield comment.strip().replace("|", r"\|")
 
 
 def _row(name: str, meaning: str) -> str:
