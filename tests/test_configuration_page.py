@@ -55,6 +55,6 @@ def test_the_page_has_every_variable_that_the_source_names() -> None:
 
 def test_the_page_names_no_setting_that_is_not_there(tmp_path: Path) -> None:
     """Its file of settings is read as it stands."""
-    (block,) = re.findall(r"```toml\n(.*?)```", configuration_page.page(), re.DOTALL)
-    (tmp_path / "remit.toml").write_text(block)
+    blocks = re.findall(r"```toml\n(.*?)```", configuration_page.page(), re.DOTALL)
+    (tmp_path / "remit.toml").write_text("\n".join(blocks))
     assert settings.load({"REMIT_HOME": str(tmp_path)}).proxies == ("127.0.0.1/32",)

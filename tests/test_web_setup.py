@@ -367,6 +367,7 @@ ON_PAGES = {
     "company": "/companies/{company}/settings",
     "stop": "/",
     "go": "/",
+    "resume": "/",
     "apply": "/apply",
     "user": "/companies/{company}/settings",
     "agent budget": "/setup/budgets",

@@ -120,7 +120,9 @@ def _is_used(ctx: Context, token: Token) -> bool:
     """Whether it is sure that a person uses a token. Calls with a token leave no trace of it, so
     that what a person did shows it only if they have no other token."""
     others = [
-        other for other in ctx.tx.all(people.EVER_OF_USER, user=token.user_id) if other != token
+        other
+        for other in ctx.tx.all(people.EVER_OF_USER, user=token.user_id)
+        if other.id != token.id
     ]
     if any(other.made_with == token.id for other in others):
         return True

@@ -8,7 +8,7 @@ from remit.entrypoints.cli import process
 from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.options import Command, Group, option, stated
 from remit.entrypoints.cli.session import Session, View, path, pick
-from remit.errors import Refused
+from remit.errors import Unsupported
 from remit.runtime.delivery import notify_commands
 
 
@@ -183,7 +183,7 @@ def _require_here(session: Session) -> None:
     """Refuse unless the instance runs from this home, where the file with the commands is."""
     held = process.holder(session.settings)
     if held.url is None or held.url.rstrip("/") != session.url:
-        raise Refused(
+        raise Unsupported(
             f"The instance at {session.url} does not run from {session.settings.home}.",
             "Run this on its machine, as the user that runs it, with its REMIT_HOME.",
         )
@@ -193,7 +193,7 @@ def _user(session: Session, name: str | None) -> str:
     if name is None:
         me = session.client.get(path("me"))
         if me["kind"] != "user":
-            raise Refused("Only people are told.", "Use the token of a person, or --user.")
+            raise Unsupported("Only people are told.", "Use the token of a person, or --user.")
         return str(me["id"])
     known = session.client.each(session.under_company("users"))
     return str(pick(known, name, "user", "See `remit user list`.")["id"])
