@@ -187,7 +187,7 @@ def test_reading_is_approved_for_one_reading(company: Company, lead: Member) -> 
     awaiting = company.call(company.board, needs_you.listing)
     (row,) = [row for row in awaiting if row["id"] == waiting["id"]]
     assert row["title"] == "file.read on “plan”"
-    assert row["cause"].startswith("lead asks for file.read on “plan”. ")
+    assert row["cause"].startswith("lead asks for file.read on “plan”.")
     done = approve(company, waiting)
     # It is of use to nobody but the reader, so it is made when the reader comes back.
     assert (done["result"], done["used_at"]) == (None, None)
