@@ -26,6 +26,8 @@ from remit.testing import story
 STORY = Path(__file__).with_name("demo.yaml")
 _PAUSE_SECONDS = 0.25
 _WIDTH = 8
+#: Seconds within which an interrupt that ended a program is heard here as well.
+_UNTIL_HEARD = 1.0
 #: Exit code of a program that SIGINT ended.
 _INTERRUPTED = 130
 
@@ -52,7 +54,10 @@ async def _play(home: Path, narrator: Narrator, serve: bool) -> int:
             narrator.line(f"Watch it in a browser: {url}/login?token={link}")
         playing = asyncio.create_task(story.Player(app, url, board, narrator, known).play(steps))
         await asyncio.wait([playing, stopped], return_when=asyncio.FIRST_COMPLETED)
-        if not playing.done():
+        if playing.done() and not playing.result():
+            # Ctrl-C reaches the programs of agents, too, and their end may be noticed first.
+            await asyncio.wait([stopped], timeout=_UNTIL_HEARD)
+        if not playing.done() or (stopped.done() and not playing.result()):
             playing.cancel()
             await asyncio.wait([playing])
             narrator.line("Stopped before the end of the story.")
