@@ -1,6 +1,6 @@
 """Statements about due outcomes: those that an agent is started for, and when it looks again.
 
-The conditions are `standing` of `model/work/outcome.py`, written in SQL. Each has an index in the
+The conditions are `remit.model.work.outcome.standing`, written in SQL. Each has an index in the
 order of its statement, so that a start costs the same whatever its agent owns.
 """
 
@@ -60,36 +60,29 @@ _ANY_LEFT = sa.and_(_left_alone, _not_promised)
 _for_all = agent_leases.c.look_for == sa.literal_column("'start'")
 
 
-def due_by_look(lease: sa.FromClause) -> list[sa.ColumnElement[bool]]:
-    """The conditions, one by one because each has an index, under which an outcome is due because
-    its owner looks at what it left alone: the time has come, and no wait of its desk pauses
-    that."""
+def _looks(
+    lease: sa.FromClause,
+) -> list[tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]]:
+    """Each kind of work that a look of an agent at what it left alone concerns, and the condition
+    on its lease: the time has come, and no wait of its desk pauses that."""
     came = sa.and_(
         lease.c.look_at.is_not(None), lease.c.look_at <= bind("now"), sa.not_(lease.c.rests)
     )
     for_all = lease.c.look_for == sa.literal_column("'start'")
-    return [
-        sa.and_(came, FRESH),
-        sa.and_(came, _REVIEW_CAME),
-        sa.and_(came, for_all, _ANY_LEFT),
-    ]
+    return [(FRESH, came), (_REVIEW_CAME, came), (_ANY_LEFT, sa.and_(came, for_all))]
+
+
+def due_by_look(lease: sa.FromClause) -> list[sa.ColumnElement[bool]]:
+    """The conditions, one by one because each has an index, under which an outcome is due because
+    its owner looks at what it left alone."""
+    return [sa.and_(came, due) for due, came in _looks(lease)]
 
 
 _agent = bind("agent", type_=sa.String)
 _own = agent_leases.alias("own_lease")
-_own_came = sa.and_(
-    _own.c.agent_id == _agent,
-    _own.c.look_at.is_not(None),
-    _own.c.look_at <= bind("now"),
-    sa.not_(_own.c.rests),
-)
 _by_itself = (DUE_BY_NEWS, DUE_BY_DATE)
 #: Work that a look of a named agent concerns, and whether its time came; that is looked up once.
-_by_look = (
-    (FRESH, sa.exists().where(_own_came)),
-    (_REVIEW_CAME, sa.exists().where(_own_came)),
-    (_ANY_LEFT, sa.exists().where(_own_came, _own.c.look_for == sa.literal_column("'start'"))),
-)
+_by_look = [(due, sa.exists().where(_own.c.agent_id == _agent, came)) for due, came in _looks(_own)]
 #: Whether any outcome of an agent is due.
 IS_DUE = sa.or_(
     *(sa.exists().where(outcomes.c.owner_id == _agent, due) for due in _by_itself),
